@@ -58,6 +58,9 @@ package struct Counters: Sendable, Equatable {
     /// Deferred pushes that were taken out to be sent, and queued. One that joined another push is
     /// coalesced.
     package var deferredSent = 0
+    /// How often a push had to wait because its token was sent another one less than the minimum
+    /// gap before.
+    package var pushesPaced = 0
     /// Deferred payloads that this worker has forgotten, so that a newer one will not end them.
     package var payloadsForgotten = 0
     /// Pushes that ended unsent because a newer payload of their collapse ID was accepted.

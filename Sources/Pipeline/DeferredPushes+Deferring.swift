@@ -170,8 +170,12 @@ extension DeferredPushes {
         _ hold: OffsetClaim, notBefore: MonotonicTime, attempts: UInt16,
         _ tracker: inout OffsetTracker
     ) {
-        guard let row = table.row(of: hold), table.isTaken(row), !table.isRevoked(row)
-        else { return tracker.release(hold) }
+        guard let row = table.row(of: hold), table.isTaken(row), !table.isRevoked(row) else {
+            // A later record has given the row another claim; its push need not keep a distance to
+            // this one.
+            if let row = table.row(of: hold), !table.isTaken(row) { table.withdraw(row) }
+            return tracker.release(hold)
+        }
         table.putBack(row, notBefore: notBefore, attempts: attempts)
     }
 

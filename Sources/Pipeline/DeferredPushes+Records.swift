@@ -16,14 +16,28 @@ extension DeferredPushes {
         _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
         book.counters.deferredRewritten += 1
+        write(row, &book, &outbox, now: now)
+    }
+
+    /// Writes what the row says now.
+    /// - Parameter announces: the row whose push is about to be sent; it goes on when Kafka has the
+    ///   record.
+    mutating func write(
+        _ row: UInt32, announces: OffsetClaim? = nil, _ book: inout PushBook,
+        _ outbox: inout Outbox, now: Now
+    ) {
         table.rewritten(row)
         let content = table.content(of: row)
-        let push = book.record(
+        var push = book.record(
             content, route: table.route(of: row), payload: table.bodies.payload(content.push.body),
             now: now)
+        let sentAt = table.lastSent(of: row)
+        if sentAt.nanoseconds > .min { push.lastSentAt = now.wall(at: sentAt) }
+        if content.isSent { push.owesNothing() }
         outbox.writeDeferral(
             partition: table.partition(of: row), key: key(of: row, book),
-            value: DeferredEncoder.value(push), endedOffset: table.offset(of: row))
+            value: DeferredEncoder.value(push), endedOffset: table.offset(of: row),
+            announces: announces)
     }
 
     private func key(of row: UInt32, _ book: borrowing PushBook) -> [UInt8] {

@@ -66,14 +66,15 @@ extension DeferredPushes {
     ) {
         let content = table.content(of: row)
         let route = table.route(of: row)
+        if content.isSent { return table.drop(row, &book.tracker) }
         if content.push.expiresAt <= now.monotonic {
             book.endUnqueued(.expired, route, content.push.type)
-            return table.drop(row, &book.tracker)
+            return endUnsent(row, &book, &outbox, now: now)
         }
         if endIfSuperseded(row, &book, &outbox) { return }
         if breakers.isDropping(route) {
             book.endUnqueued(.dropped, route, content.push.type)
-            return table.drop(row, &book.tracker)
+            return endUnsent(row, &book, &outbox, now: now)
         }
         // Pushes to the row's token wait until then: the next row goes instead.
         if let until = breakers.held(table.tokenBytes(of: row), route, now: now.monotonic) {
@@ -84,11 +85,16 @@ extension DeferredPushes {
             // Its registration may be on its way: another worker knew the token.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
             book.endUnqueued(.unregistered, route, content.push.type)
-            return table.drop(row, &book.tracker)
+            return endUnsent(row, &book, &outbox, now: now)
         }
         if book.audience.isSuppressed(token) {
             book.endUnqueued(.suppressed, route, content.push.type)
-            return table.drop(row, &book.tracker)
+            return endUnsent(row, &book, &outbox, now: now)
+        }
+        if let gap = book.pacing.longGap(of: route, coalescingKey: table.coalescingKey(of: row)),
+            case .wait = pace(row, gap: gap, &book, &outbox, now: now)
+        {
+            return
         }
         makePush(of: row, content, token: token, route: route, &book, now: now)
     }
@@ -139,8 +145,10 @@ extension DeferredPushes {
         while hasRoom(book, outbox),
             let row = table.nextExpired(now: now.monotonic, steps: &steps)
         {
-            book.endUnqueued(.expired, table.route(of: row), table.content(of: row).push.type)
-            table.drop(row, &book.tracker)
+            if !table.content(of: row).isSent {
+                book.endUnqueued(.expired, table.route(of: row), table.content(of: row).push.type)
+            }
+            endUnsent(row, &book, &outbox, now: now)
         }
         endRows(&book, &outbox)
     }

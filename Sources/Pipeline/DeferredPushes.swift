@@ -155,7 +155,8 @@ struct DeferredPushes: ~Copyable {
         if let row {
             let needsRewrite = table.replace(
                 row, with: content, saidAt: saidAt, isActive: isActive, &book.tracker)
-            if needsRewrite, isActive { rewrite(row, &book, &outbox, now: now) }
+            let isSilent = push.lastSentAt == nil && mustSayWhenSent(row, book, now: now)
+            if needsRewrite || isSilent, isActive { rewrite(row, &book, &outbox, now: now) }
             endIfSuperseded(row, &book, &outbox)
         } else {
             let row = tokenKey.token.withUnsafeBytes { token in
@@ -192,11 +193,13 @@ struct DeferredPushes: ~Copyable {
             subject: list?.0 ?? .none, subjectTag: UInt32(truncatingIfNeeded: list?.1 ?? 0))
         content.writtenAt = push.sourceAt ?? WallTime(milliseconds: 0)
         content.notBefore = now.monotonic(at: push.notBefore)
-        return DeferredContent(
+        var deferred = DeferredContent(
             content,
             past: PushRequest.Past(
                 attempts: UInt16(min(push.attempts, book.settings.attemptsMax)),
                 firstTriedAt: push.firstAt.map { now.monotonic(at: $0) }))
+        noteSent(push, in: &deferred, book, now: now)
+        return deferred
     }
 
     /// A tombstone was read for this row's key.
@@ -213,7 +216,7 @@ struct DeferredPushes: ~Copyable {
             table.revoke(row)
         } else {
             // A replay reads the tombstones of earlier days.
-            if isDropped, assignments.isReplayed(id) {
+            if isDropped, assignments.isReplayed(id), !table.content(of: row).isSent {
                 book.endUnqueued(.dropped, table.route(of: row), table.content(of: row).push.type)
             }
             table.forget(row, &book.tracker)

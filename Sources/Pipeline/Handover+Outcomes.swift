@@ -51,6 +51,9 @@ extension Handover {
         book.tally.accepted(route, push.type, writtenAt: push.writtenAt, now: now.wall)
         if push.coalescingKey != 0 {
             deferral.payloadAccepted(slot, areWalking: areWalking, &book, &outbox, now: now)
+        } else if book.pacing.isOn {
+            deferral.pacedPushAccepted(
+                slot, token: push.token, route: route, &book, &outbox, now: now)
         }
         book.end(slot, now: now)
     }

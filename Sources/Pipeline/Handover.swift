@@ -41,12 +41,13 @@ struct Handover: ~Copyable {
         guard book.pushes.hasQueued(in: pool) else { return 0 }
         let most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
+        let mayHoldBack = breakers.hasTokenFaults || book.pacing.isOn
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
         var next = most > 0 ? takeOne(from: pool, &book, &breakers, now: now) : nil
         while let slot = next {
             next = taken + 1 < most ? takeOne(from: pool, &book, &breakers, now: now) : nil
             guard mayBeSent(slot, &book, &breakers, deferral, now: now),
-                !breakers.hasTokenFaults
+                !mayHoldBack
                     || !isHeldBack(slot, &book, &breakers, &deferral, &outbox, now: now)
             else {
                 // The allowance that this push was taken on is free again, so another one may be
@@ -102,9 +103,31 @@ struct Handover: ~Copyable {
         return false
     }
 
-    /// Whether the push must wait because its token has a fault of its own; the next one goes
-    /// instead. A push that was deferred goes back to its row, behind those of other tokens.
+    /// Whether the push must wait because its token has a fault of its own, or was sent another one
+    /// a short time ago; the next push goes instead.
+    // Not inlined, since no push needs it as long as no token has a fault and no route a gap.
+    @inline(never)
     private func isHeldBack(
+        _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+    ) -> Bool {
+        if breakers.hasTokenFaults,
+            isFaulty(slot, &book, &breakers, &deferral, &outbox, now: now)
+        {
+            return true
+        }
+        guard book.pacing.isOn else { return false }
+        let route = book.pushes.route(of: slot)
+        guard deferral.keepsDistance(slot, &book, &outbox, breakers, now: now) else {
+            return false
+        }
+        breakers.notSent(route)
+        return true
+    }
+
+    /// Whether the push must wait because its token has a fault of its own. A push that was deferred
+    /// goes back to its row, behind those of other tokens.
+    private func isFaulty(
         _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {

@@ -97,12 +97,13 @@ struct Outbox: ~Copyable {
     mutating func writeDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
         endedPayloadAt: WallTime? = nil, holds: [OffsetClaim] = [],
-        order: TicketTable.PayloadPlace? = nil
+        order: TicketTable.PayloadPlace? = nil, announces: OffsetClaim? = nil
     ) {
         records.append(
             tickets.issueDeferral(
                 partition: partition, key: key, value: value, endedOffset: endedOffset,
-                endedPayloadAt: endedPayloadAt, holds: holds, order: order))
+                endedPayloadAt: endedPayloadAt, holds: holds, order: order,
+                announces: announces))
     }
 
     /// Whether one more suppression may wait to be acknowledged.
@@ -119,10 +120,15 @@ struct Outbox: ~Copyable {
 
     // MARK: Kafka answers
 
-    /// Kafka has the record: what waited for it is released.
-    mutating func acknowledged(_ ticket: UInt64, _ tracker: inout OffsetTracker) {
-        guard let ticket = tickets.close(ticket) else { return }
+    /// Kafka has the record, or it is given up: what waited for it is released.
+    /// - Returns: the row of `deferred` whose push the record announces.
+    @discardableResult
+    mutating func acknowledged(
+        _ ticket: UInt64, _ tracker: inout OffsetTracker
+    ) -> OffsetClaim? {
+        guard let ticket = tickets.close(ticket) else { return nil }
         for hold in ticket.holds { tracker.release(hold) }
+        return ticket.announces
     }
 
     /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
@@ -154,7 +160,10 @@ struct Outbox: ~Copyable {
         if topic == .events {
             refusedShards.append(ticket)
         } else if topic == .deferred {
-            if let deferral = tickets.close(ticket), !deferral.holds.isEmpty { return deferral }
+            let deferral = tickets.close(ticket)
+            if let deferral, !deferral.holds.isEmpty || deferral.announces != nil {
+                return deferral
+            }
             book.counters.recordsAbandoned += 1
         } else if let record = tickets.shrink(ticket) {
             records.append(record)

@@ -8,8 +8,11 @@ package struct PipelineLoad: Sendable, Equatable {
     package var resting: Int
     package var fanOuts: Int
     package var holders: Int
-    /// Rows of the `deferred` partitions that are ours.
+    /// Pushes that wait in the `deferred` partitions that are ours.
     package var deferred: Int
+    /// Tokens of these partitions that were sent a push and are owed none: their rows keep the time
+    /// until the minimum gap is over.
+    package var pacedTokens: Int
     package var unacknowledged: Int
     /// How many of the unacknowledged records Kafka has refused, so that they are produced again.
     package var refused: Int
@@ -17,7 +20,7 @@ package struct PipelineLoad: Sendable, Equatable {
 
     package init(
         queued: Int = 0, inFlight: Int = 0, resting: Int = 0, fanOuts: Int = 0, holders: Int = 0,
-        deferred: Int = 0, unacknowledged: Int = 0, refused: Int = 0, payloadBytes: Int = 0
+        deferred: Int = 0, pacedTokens: Int = 0, unacknowledged: Int = 0, refused: Int = 0, payloadBytes: Int = 0
     ) {
         self.queued = queued
         self.inFlight = inFlight
@@ -25,6 +28,7 @@ package struct PipelineLoad: Sendable, Equatable {
         self.fanOuts = fanOuts
         self.holders = holders
         self.deferred = deferred
+        self.pacedTokens = pacedTokens
         self.unacknowledged = unacknowledged
         self.refused = refused
         self.payloadBytes = payloadBytes

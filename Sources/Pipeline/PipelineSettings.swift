@@ -22,6 +22,8 @@ package struct PipelineSettings: Sendable {
     package var spreadAbove = 1000
     /// An event of more tokens is withheld until an operator releases it.
     package var fanOutMax = Int.max
+    /// How far the pushes without a payload to one token are apart.
+    package var minimumGaps = MinimumGaps()
     /// What is paused, dropped and limited beside what operators have asked for.
     package var restrictions: [ConfiguredRestriction] = []
     /// The topic that shards are written to; nil splits no event.
@@ -121,6 +123,7 @@ package struct PipelineSettings: Sendable {
         adopted.spread = other.spread
         adopted.spreadAbove = other.spreadAbove
         adopted.fanOutMax = other.fanOutMax
+        adopted.minimumGaps = other.minimumGaps
         adopted.restrictions = other.restrictions
         adopted.deferredMax = other.deferredMax
         adopted.attemptsMax = other.attemptsMax
@@ -172,6 +175,20 @@ package struct ShardTopic: Sendable, Equatable {
     func partition(ofShard index: Int) -> Int32 {
         precondition(index >= 0 && index < Int(count), "no such shard")
         return Int32(index) * partitions / Int32(count)
+    }
+}
+
+/// The least time between two pushes without a payload to one token, by their type. Zero is none.
+package struct MinimumGaps: Sendable, Equatable {
+    /// Of each push type.
+    package var gaps: [Duration] = Array(repeating: .zero, count: PushType.all.count)
+    /// Of the push types of single apps, instead of the above.
+    package var gapsOfApps: [String: [PushType: Duration]] = [:]
+
+    package init() {}
+
+    package func gap(_ type: PushType, app: String) -> Duration {
+        gapsOfApps[app]?[type] ?? gaps[Int(type.rawValue)]
     }
 }
 

@@ -40,6 +40,8 @@ struct PushBook: ~Copyable {
     var correlations = RecentCorrelations()
     /// The events that are traced.
     var traces: TraceBook
+    /// How far apart pushes to one token are.
+    var pacing: Pacing
     private let byAddress = PassedByAddress()
 
     struct RouteTraits: BitwiseCopyable {
@@ -69,6 +71,7 @@ struct PushBook: ~Copyable {
         origins = OriginTopics(settings.eventTopics)
         traces = TraceBook(settings.tracing, seed: settings.seed)
         tally = PushTally(routing: routing)
+        pacing = Pacing(routing: routing, settings: settings)
     }
 
     /// Counts the rows of a registration that could not be taken as they were.

@@ -80,8 +80,9 @@ extension PushPipeline {
         Load(
             queued: book.pushes.queuedCount, inFlight: book.pushes.inFlightCount,
             resting: book.pushes.restingCount, fanOuts: movingWalks + late.count,
-            holders: book.tracker.holderCount, deferred: deferral.table.count,
-            unacknowledged: outbox.unacknowledged, refused: outbox.tickets.refused,
+            holders: book.tracker.holderCount,
+            deferred: deferral.table.count - deferral.table.sentCount,
+            pacedTokens: deferral.table.sentCount, unacknowledged: outbox.unacknowledged, refused: outbox.tickets.refused,
             payloadBytes: book.pushes.bodies.bytes)
     }
 
@@ -102,6 +103,7 @@ extension PushPipeline {
             ("payload_order", deferral.order.bytes + deferral.ends.bytes),
             ("outbox", outbox.bytes), ("recent_outcomes", handover.recent.bytes),
             ("correlations", book.correlations.bytes), ("traces", book.traces.bytes),
+            ("pacing", book.pacing.bytes),
         ]
     }
 

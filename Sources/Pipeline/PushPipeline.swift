@@ -76,6 +76,7 @@ package struct PushPipeline: ~Copyable {
         }
         book.settings = settings
         restrictions.adopt(settings.restrictions)
+        book.pacing.adopt(settings, book.routing)
         breakers.adopt(
             backoff: settings.breakerBackoff, tokenBackoff: settings.retryBackoff,
             limits: settings.tokenGuard)
@@ -292,7 +293,8 @@ package struct PushPipeline: ~Copyable {
 
     /// Kafka has the record: what waited for it is released.
     package mutating func acknowledged(_ ticket: UInt64) {
-        outbox.acknowledged(ticket, &book.tracker)
+        let announced = outbox.acknowledged(ticket, &book.tracker)
+        if let announced { deferral.announced(announced) }
     }
 
     /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
@@ -303,7 +305,8 @@ package struct PushPipeline: ~Copyable {
         book.counters.recordsRefused += 1
         guard let refused = outbox.refused(ticket) else { return }
         if refused.suppression.map({ !book.isLatest($0) }) ?? deferral.isObsolete(refused) {
-            outbox.acknowledged(ticket, &book.tracker)
+            let withdrawn = outbox.acknowledged(ticket, &book.tracker)
+            if let withdrawn { deferral.notAnnounced(withdrawn) }
         } else {
             outbox.produceAgain(refused, &book.tracker)
         }
@@ -315,6 +318,11 @@ package struct PushPipeline: ~Copyable {
     package mutating func tooLarge(_ ticket: UInt64) {
         book.counters.recordsRefused += 1
         guard let deferred = outbox.tooLarge(ticket, &book) else { return }
+        if let announced = deferred.announces {
+            // The record that it is made of was not too large, so this one hardly is.
+            book.counters.recordsAbandoned += 1
+            return deferral.announced(announced)
+        }
         deferral.tooLarge(deferred, &book, &outbox)
     }
 

@@ -78,6 +78,8 @@ struct TicketTable {
         /// The bytes that were counted when the ticket was issued.
         fileprivate var bytes = 0
         var order: PayloadPlace?
+        /// The row of `deferred` whose push is sent when Kafka has the record.
+        var announces: OffsetClaim?
     }
 
     /// Identifies the payload of a deferral that another event may replace, and gives its age.
@@ -138,7 +140,8 @@ struct TicketTable {
     /// the open one does.
     mutating func issueDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
-        endedPayloadAt: WallTime? = nil, holds: [OffsetClaim], order: PayloadPlace? = nil
+        endedPayloadAt: WallTime? = nil, holds: [OffsetClaim], order: PayloadPlace? = nil,
+        announces: OffsetClaim? = nil
     ) -> OutgoingRecord {
         var record = issue(
             topic: .deferred, partition: partition, key: key, value: value, holds: holds)
@@ -146,6 +149,7 @@ struct TicketTable {
         record.endedPayloadAt = endedPayloadAt
         open[record.ticket]!.record = record
         open[record.ticket]!.order = order
+        open[record.ticket]!.announces = announces
         // A rewrite by the owner says nothing of what this worker has deferred since.
         if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
         return record

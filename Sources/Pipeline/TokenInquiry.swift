@@ -252,6 +252,7 @@ package struct TokenInquiry: Sendable {
                 bytes: Array(pipeline.deferral.table.tokenBytes(of: row)))
             guard let position = positions[token] else { continue }
             let content = pipeline.deferral.table.content(of: row)
+            if content.isSent { continue }
             explanation.tokens[position].add(
                 ExplainedPush(
                     state: .deferred(until: now.wall(at: until)), type: content.push.type,

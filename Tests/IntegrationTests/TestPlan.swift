@@ -23,6 +23,8 @@ struct TestPlan: Sendable {
     var splitAbove = 100_000
     /// `planning.fanOutMax`: an event of more tokens is withheld; nil withholds none.
     var fanOutMax: Int?
+    /// `planning.minimumGap.controls`.
+    var controlGap = Duration.zero
     /// `deadLetters.repeatAfter`: zero writes a letter for each failure.
     var repeatAfter = Duration.zero
     /// `queue.buffering.max.messages` of the workers' producers.
@@ -74,6 +76,10 @@ struct TestPlan: Sendable {
         configuration.holdMax = holdMax
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
         configuration.planning = [("splitAbove", "\(splitAbove)")]
+        if controlGap > .zero {
+            let seconds = controlGap.components.seconds
+            configuration.minimumGap = "{controls: \(seconds)s, background: 0s}"
+        }
         if let fanOutMax { configuration.planning.append(("fanOutMax", "\(fanOutMax)")) }
         configuration.repeatAfter = repeatAfter
         configuration.transport = transport

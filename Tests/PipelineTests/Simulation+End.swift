@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import Deferral
 internal import Delivery
 internal import Ledger
 internal import Lifecycle
@@ -45,7 +46,7 @@ extension Simulation {
                 "a holder is left: \(worker.pipeline.load), \(kafka.deferred.partitions.map(\.owner))"
             )
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
-            try require(worker.pipeline.load.deferred == 0, "a deferred push is left")
+            try require(worker.pipeline.deferral.table.count == 0, "a deferred push is left")
             try require(worker.untold.isEmpty, "rejected without a letter: \(worker.untold)")
             try require(worker.pipeline.book.pushes.bodies.count == 0, "a payload is left")
         }
@@ -54,7 +55,7 @@ extension Simulation {
     var isOver: Bool {
         workers.allSatisfy { worker in
             worker!.pipeline.isIdle && worker!.produced.isEmpty
-                && worker!.pipeline.load.deferred == 0 && worker!.pipeline.records.isEmpty
+                && worker!.pipeline.deferral.table.count == 0 && worker!.pipeline.records.isEmpty
                 && worker!.pipeline.book.tracker.holderCount == 0
                 && worker!.pipeline.book.pushes.bodies.count == 0
                 && !worker!.lifecycle.isDraining

@@ -34,6 +34,10 @@ extension Simulation {
             try worker.note(from: written, world: kafka, now: now)
             self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
             for flight in worker.flights.suffix(count) {
+                let isFirst = worker.pipeline.book.pushes[flight.slot].attempts == 0
+                if flight.payload == nil, flight.answer == .accepted, isFirst {
+                    kafka.sentAt[flight.token] = now.monotonic
+                }
                 try checkEnded(flight, by: worker)
                 tell("worker \(number) sends \(flight)")
             }

@@ -40,6 +40,18 @@ struct Simulation {
         notes = SplitMix64(seed: seed &* 17 &+ 3)
         traffic = SimulationTraffic(seed: seed &* 31 &+ 7)
         clocks = SimulatedClocks(workers: workers.count, dice: &dice)
+        // A gap is as exact as the clocks of those who own a partition in turn.
+        if seed % 8 == 1 { clocks.agree() }
+        kafka.checksGaps = seed % 8 == 1
+    }
+
+    /// Pushes to one control are further apart than a push may be held, those to one widget are not.
+    var minimumGaps: MinimumGaps {
+        var gaps = MinimumGaps()
+        guard seed % 4 == 1 else { return gaps }
+        gaps.gaps[Int(PushType.controls.rawValue)] = .milliseconds(Int64(5500 + seed % 3000))
+        gaps.gaps[Int(PushType.widgets.rawValue)] = .milliseconds(Int64(300 + seed % 600))
+        return gaps
     }
 
     /// The time as this worker's machine tells it.

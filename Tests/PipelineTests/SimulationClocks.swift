@@ -10,9 +10,16 @@ internal import RecordFormats
 struct SimulatedClocks {
     /// By worker: how far its machine's clock is ahead of the true time.
     private(set) var ahead: [Duration]
+    private var areRight = false
 
     init(workers: Int, dice: inout SplitMix64) {
         ahead = (0..<workers).map { _ in Self.error(&dice) }
+    }
+
+    /// Makes all clocks right, for good.
+    mutating func agree() {
+        areRight = true
+        ahead = ahead.map { _ in .zero }
     }
 
     /// What both clocks of this worker show.
@@ -22,14 +29,14 @@ struct SimulatedClocks {
 
     /// Somebody sets the clock, forward or back.
     mutating func step(_ worker: Int, dice: inout SplitMix64) -> Duration {
-        let step = Self.within(5000, &dice)
+        let step = areRight ? .zero : Self.within(5000, &dice)
         ahead[worker] += step
         return step
     }
 
     /// The worker runs on another machine from here on.
     mutating func replace(_ worker: Int, dice: inout SplitMix64) {
-        ahead[worker] = Self.error(&dice)
+        if !areRight { ahead[worker] = Self.error(&dice) }
     }
 
     /// How far some machine's clock is off: mostly little, now and then half a minute.

@@ -18,6 +18,8 @@ struct SimulatedDeferred {
         let endedOffset: Int64?
         let endedPayloadAt: WallTime?
         let writtenAt: MonotonicTime
+        /// Whether it says that nothing is owed.
+        var isSent: Bool { value.map(SimulatedDeferred.saysSent) ?? false }
     }
 
     struct Partition {
@@ -72,7 +74,7 @@ struct SimulatedDeferred {
                 endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
                 writtenAt: now.monotonic))
         if let readAt = record.endedPayloadAt { endPayloads(of: record.key, upTo: readAt) }
-        if record.value == nil, let ended = record.endedOffset {
+        if record.value.map(Self.saysSent) ?? true, let ended = record.endedOffset {
             endedUpTo[record.key] = max(endedUpTo[record.key] ?? -1, ended)
             self.debts.removeAll { $0.key == record.key && $0.offset <= ended }
         }
@@ -117,10 +119,15 @@ struct SimulatedDeferred {
         // A record that was written again, and says no less, stands for what it hides from now on.
         debts = debts.map { owed in
             guard partition(of: owed.key) == index, let left = last[owed.key], left.value != nil,
-                let said = left.endedOffset, said < owed.offset, owed.offset < left.offset
+                !left.isSent, let said = left.endedOffset, said < owed.offset, owed.offset < left.offset
             else { return owed }
             return Debt(debt: owed.debt, key: owed.key, offset: said, at: owed.at)
         }
+    }
+
+    /// Whether the record of a push that was sent only keeps the time.
+    static func saysSent(_ value: [UInt8]) -> Bool {
+        String(decoding: value, as: UTF8.self).contains("\"sent\":true")
     }
 
     // MARK: Evidence
@@ -184,7 +191,8 @@ struct SimulatedDeferred {
                 endings[record.key, default: []].contains { $0.payloadAt >= readAt },
                 "a tombstone ends payloads up to one that was not accepted")
         }
-        let until = record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! }
+        let owing = record.value.flatMap { Self.saysSent($0) ? nil : $0 }
+        let until = owing.map { SimulatedSuppression.time("expiresAt", in: $0)! }
         for owed in debts where owed.key == record.key && owed.offset <= record.endedOffset! {
             if isOver(owed, by: worker, now: now) { continue }
             guard let until else {
@@ -205,7 +213,7 @@ struct SimulatedReading {
     private var latest: [[UInt8]: MonotonicTime] = [:]
 
     mutating func read(_ record: SimulatedDeferred.Record, now: Now) {
-        guard let expiresAt = record.expiresAt else { return }
+        guard let expiresAt = record.expiresAt, !record.isSent else { return }
         let deadline = now.monotonic + (expiresAt - now.wall)
         // What is written again says what stood there before.
         for offset in [record.offset, record.endedOffset ?? record.offset] {

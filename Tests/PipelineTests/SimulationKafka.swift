@@ -75,6 +75,9 @@ struct SimulatedKafka {
     var deferred = SimulatedDeferred()
     /// Events by their payload's text.
     var payloads: [String: SimulatedEvent] = [:]
+    /// Whether pushes to one token must be apart, and when each was handed its last one.
+    var checksGaps = false
+    var sentAt: [SimulatedToken: MonotonicTime] = [:]
     /// Event records that nobody has read yet, by number.
     var unread: Set<Int> = []
     /// How many shards were written; their records have numbers below zero.

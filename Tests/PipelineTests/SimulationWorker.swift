@@ -66,6 +66,9 @@ final class SimulationWorker {
     /// Tokens of a letter that does not say which of several payloads it is about.
     var toldWithout: Set<SimulatedToken> = []
 
+    /// When APNs's acceptance of the last push without a payload was read, by token.
+    var acceptedAt: [SimulatedToken: MonotonicTime] = [:]
+
     /// What each open record of a shard says, by ticket.
     var shards: [UInt64: SimulatedShard] = [:]
 
@@ -74,8 +77,11 @@ final class SimulationWorker {
         TopicBinding.standard, TopicBinding(decode: .json, delay: .milliseconds(700)),
     ]
 
-    init(partitions: Int, dice: inout SplitMix64, now: Now) {
+    init(
+        partitions: Int, minimumGaps: MinimumGaps, dice: inout SplitMix64, now: Now
+    ) {
         var settings = PipelineSettings()
+        settings.minimumGaps = minimumGaps
         settings.slots = 8 << Int(dice.next(below: 5))
         settings.fanOutsMax = 8
         settings.immediateFanOutMax = 4
@@ -259,6 +265,9 @@ final class SimulationWorker {
             if payload?.event.payload?.collapseID != nil {
                 try checkOrder(of: slot, key: key, payloadAt: payloadAt, world: world)
             }
+            if payload == nil, world.checksGaps {
+                try checkGap(of: slot, token: token, world: world, now: now)
+            }
             let (answer, delay) = answer(pipeline.book.pushes[slot].attempts > 0)
             flights.append(
                 Flight(
@@ -298,6 +307,7 @@ final class SimulationWorker {
         try require((after.strikes > before.strikes) == isStrike, "a strike")
         if outcome.status == 200 {
             model.ended(flight)
+            if flight.payload == nil { acceptedAt[flight.token] = now.monotonic }
             if flight.payload != nil { noteAcceptance(of: flight, world: world) }
         }
         if after.rejected > before.rejected {

@@ -191,6 +191,7 @@ extension PipelineSettings {
         spreadAbove = configuration.planning.spreadAbove
         fanOutMax = configuration.planning.fanOutMax ?? .max
         restrictions = configuration.planning.restrictions
+        minimumGaps = MinimumGaps(configuration.planning.minimumGap)
         deadLetterTokensMax = configuration.deadLetters.tokensMax
         deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
         deadLetterRepeatAfter = configuration.deadLetters.repeatAfter
@@ -206,5 +207,21 @@ extension PipelineSettings {
         }
         self.eventTopics = eventTopics
         seed = UInt64.random(in: .min ... .max)
+    }
+}
+
+extension MinimumGaps {
+    init(_ configured: Configuration.MinimumGap) {
+        self.init()
+        gaps[Int(PushType.controls.rawValue)] = configured.controls
+        gaps[Int(PushType.widgets.rawValue)] = configured.widgets
+        gaps[Int(PushType.background.rawValue)] = configured.background
+        for (app, own) in configured.apps {
+            var gaps: [PushType: Duration] = [:]
+            gaps[.controls] = own.controls
+            gaps[.widgets] = own.widgets
+            gaps[.background] = own.background
+            gapsOfApps[app] = gaps
+        }
     }
 }

@@ -109,7 +109,9 @@ struct WaitingPushes {
             do {
                 let push = try decoder.deferred(
                     key: record.key, value: record.value, into: &tokenKey)
-                body(record, push.map { .push(waiting(record, $0, tokenKey)) } ?? .tombstone)
+                // One that says that a push was sent ends it as a tombstone would.
+                let owed = push.flatMap { $0.isSent ? nil : $0 }
+                body(record, owed.map { .push(waiting(record, $0, tokenKey)) } ?? .tombstone)
             } catch {
                 body(record, .unreadable)
             }

@@ -61,6 +61,9 @@ package struct WorkerConfiguration: Sendable {
     package var kafka: [(key: String, value: String)] = []
     package var intake: [(key: String, value: String)] = []
     package var planning: [(key: String, value: String)] = []
+    /// `planning.minimumGap`, in YAML. The checker knows of no gap: by default there is none, not
+    /// even between background pushes.
+    package var minimumGap = "{background: 0s}"
     package var apns: [(key: String, value: String)] = []
 
     /// The token that requests of operators must carry; nil for none.
@@ -129,7 +132,7 @@ package struct WorkerConfiguration: Sendable {
         \(lines(delivery.map { ($0.key, $0.value) }, indent: 2))
         \(section("intake", intake.map { ($0.key, $0.value) }))
         deadLetters: {repeatAfter: \(repeatAfter.notation)}
-        \(section("planning", planning.map { ($0.key, $0.value) }))
+        \(section("planning", [("minimumGap", minimumGap)] + planning.map { ($0.key, $0.value) }))
         apns:
           transport: \(transport)
           caFile: \(caFile)

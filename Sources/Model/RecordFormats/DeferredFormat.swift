@@ -27,7 +27,7 @@ extension RecordFormat {
 package enum DeferredField: UInt8, RecordField {
     case v, notBefore, expiresAt
     case tokenClass, lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
-    case apnsExpiration, source, sourceAt, subject, subjectBase64, firstAt
+    case apnsExpiration, source, sourceAt, subject, subjectBase64, firstAt, sent
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -36,7 +36,13 @@ package enum DeferredField: UInt8, RecordField {
         case .notBefore: .required("notBefore", .instant, "When it may be sent.")
         case .expiresAt: .required("expiresAt", .instant, "When it is worthless.")
         case .tokenClass: .required("class", .oneOf(TokenClass.words), "The class of the token.")
-        case .lastSentAt: .optional("lastSentAt", .instant, "When the token was last sent a push.")
+        case .lastSentAt:
+            .optional(
+                "lastSentAt", .instant,
+                """
+                When the token was last sent a push, or until when one may have been: the minimum gap \
+                counts from then.
+                """)
         case .attempts: .required("attempts", .integer(RecordLimits.attempts))
         case .payload:
             .optional("payload", .body, "The push's body; absent for one without a payload.")
@@ -71,6 +77,13 @@ package enum DeferredField: UInt8, RecordField {
                 "subjectBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
                 "The subject where it is not UTF-8.")
         case .firstAt: .optional("firstAt", .instant, "When it was first sent to APNs.")
+        case .sent:
+            .optional(
+                "sent", .flag,
+                """
+                The push was sent, and nothing is owed: the record keeps `lastSentAt` until the \
+                minimum gap is over.
+                """)
         }
     }
 }
@@ -108,6 +121,10 @@ extension DeferredPush {
             attempts: Int(try fields.integer(.attempts, in: RecordLimits.attempts)),
             payload: try Self.payload(fields, for: tokenClass))
         lastSentAt = try fields.optionalInstant(.lastSentAt)
+        if let value = fields.optional(.sent) {
+            guard value.bool == true else { throw .field("sent", "true") }
+            isSent = true
+        }
         firstAt = try fields.optionalInstant(.firstAt)
         sourceAt = try fields.optionalInstant(.sourceAt)
         payloadAt = try fields.optionalInstant(.payloadAt)
@@ -169,6 +186,7 @@ package enum DeferredEncoder {
             json.member(
                 .subject, bytes: push.subject.isEmpty ? nil : push.subject, base64: .subjectBase64)
             json.member(.firstAt, push.firstAt)
+            json.member(.sent, flag: push.isSent)
         }
     }
 }

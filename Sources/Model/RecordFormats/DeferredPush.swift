@@ -10,8 +10,11 @@ package struct DeferredPush: Sendable, Equatable {
     package var notBefore: WallTime
     package var expiresAt: WallTime
     package var tokenClass: TokenClass
-    /// When the token was last sent a push: the minimum gap between pushes counts from then.
+    /// When the token was last sent a push, or until when one may have been: the minimum gap
+    /// between pushes counts from then.
     package var lastSentAt: WallTime?
+    /// Whether the push was sent. Nothing is owed: the record keeps `lastSentAt`.
+    package var isSent = false
     package var attempts: Int
     /// Nil for "look again".
     package var payload: EventPayload?
@@ -59,6 +62,13 @@ package struct DeferredPush: Sendable, Equatable {
         if payloadSource == source { payloadSource = nil }
         collapseID = earlier.collapseID
         expiration = earlier.expiration
+    }
+
+    /// The push was sent: nothing is kept but the time.
+    package mutating func owesNothing() {
+        isSent = true
+        (attempts, priority, expiration) = (0, nil, nil)
+        (source, sourceAt, subject, firstAt) = (nil, nil, [], nil)
     }
 
     /// Whether the other one's payload is newer: of a Live Activity by its timestamp, else by when

@@ -15,7 +15,7 @@ package import PushModel
 /// has been given back.
 package struct DeferredTable: ~Copyable {
     package private(set) var bodies = BodyStore()
-    private var rows: [Row] = []
+    var rows: [Row] = []
     private var free: [UInt32] = []
     private var index = IndexTable()
     private var tokens = ByteArena()
@@ -27,7 +27,8 @@ package struct DeferredTable: ~Copyable {
     private let seed: UInt64
     private let byAddress = PassedByAddress()
 
-    private static let none = UInt32.max
+    static let none = UInt32.max
+    static let distantPast = MonotonicTime(nanoseconds: .min)
     /// Times in records are whole milliseconds and come from another worker's clock, so smaller
     /// differences do not count.
     private static let clockSlack = Duration.seconds(1)
@@ -36,12 +37,14 @@ package struct DeferredTable: ~Copyable {
     /// - `replaying`: its partition has not been read to its end, so a record that ends the row may
     ///   follow. Can transition to: `waiting`, gone.
     /// - `waiting`: in the heap. Can transition to: `ready`, gone.
-    /// - `ready`: in its route's queue. Can transition to: `taken`, `waiting`, gone.
+    /// - `ready`: in its route's queue. Can transition to: `announcing`, `taken`, `waiting`, gone.
+    /// - `announcing`: its record says that a push is about to be sent, and Kafka has not
+    ///   acknowledged it. Can transition to: `ready`, `waiting`, gone.
     /// - `taken`: a push has its claim. Can transition to: `waiting` (put back, or written anew by
     ///   another worker meanwhile), gone.
-    private enum State: UInt8 { case free, replaying, waiting, ready, taken }
+    enum State: UInt8 { case free, replaying, waiting, ready, announcing, taken }
 
-    private struct Row {
+    struct Row {
         var content: DeferredContent
         let hold: OffsetClaim
         /// The offset at which its latest content was first written; a rewrite does not change it.
@@ -63,6 +66,11 @@ package struct DeferredTable: ~Copyable {
         var unreadRewrites: UInt8 = 0
         /// Whether the row was due once while no registration had its token.
         var wasMissed = false
+        /// Until when the push that was announced last is handed over at the latest; the distant
+        /// past if none was, or if what became of it is known.
+        var announcedUntil = distantPast
+        /// Whether Kafka has the announcement of the next push.
+        var isAnnounced = false
         var next = none
         var previous = none
     }
@@ -93,6 +101,8 @@ package struct DeferredTable: ~Copyable {
     /// The number of rows whose claim a push has.
     package private(set) var takenCount = 0
     package private(set) var readyCount = 0
+    /// The number of rows that owe nothing, and only keep the time of the last push.
+    package internal(set) var sentCount = 0
     package var nextDue: MonotonicTime { waiting.nextDue }
 
     /// The memory of the rows, with their tokens and payloads.
@@ -120,7 +130,7 @@ package struct DeferredTable: ~Copyable {
         switch rows[Int(row)].state {
         case .free, .taken: nil
         case .waiting: waiting.time(of: row)
-        case .replaying, .ready: rows[Int(row)].content.push.notBefore
+        case .replaying, .ready, .announcing: rows[Int(row)].content.push.notBefore
         }
     }
 
@@ -215,6 +225,7 @@ package struct DeferredTable: ~Copyable {
         while rowsByHolder.count <= holder { rowsByHolder.append(0) }
         rowsByHolder[holder] = number
         index.insert(hash: hash(route, token, coalescingKey), row: number)
+        if content.isSent { sentCount += 1 }
         if isActive { rest(number, until: content.push.notBefore) }
         return number
     }
@@ -229,7 +240,22 @@ package struct DeferredTable: ~Copyable {
         _ tracker: inout OffsetTracker
     ) -> Bool {
         let number = Int(row)
+        let isKnown = saidAt <= rows[number].offset && !rows[number].isRevoked
+        let isOwn = isKnown && rows[number].unreadRewrites > 0
+        if isOwn { rows[number].unreadRewrites -= 1 }
+        if content.isSent {
+            return applySent(row, content, saidAt: saidAt, isOwn: isOwn, isActive: isActive)
+        }
+        // This worker's own announcement gives the latest time at which the push may be sent.
+        if !isOwn {
+            rows[number].content.sentAt = max(rows[number].content.sentAt, content.sentAt)
+        }
         var content = content
+        content.sentAt = rows[number].content.sentAt
+        if rows[number].content.isSent {
+            if isKnown { return false }
+            owesAgain(row)
+        }
         let known = rows[number].content.push
         var isNarrower = known.expiresAt > content.push.expiresAt + Self.clockSlack
         content.push.expiresAt = max(content.push.expiresAt, known.expiresAt)
@@ -242,8 +268,6 @@ package struct DeferredTable: ~Copyable {
         } else {
             bodies.release(known.body)
         }
-        let isKnown = saidAt <= rows[number].offset && !rows[number].isRevoked
-        if isKnown, rows[number].unreadRewrites > 0 { rows[number].unreadRewrites -= 1 }
         rows[number].needsRewrite = isNarrower
         if isKnown {
             rows[number].content.push.expiresAt = content.push.expiresAt
@@ -253,10 +277,12 @@ package struct DeferredTable: ~Copyable {
         }
         // A push has the row's claim: the row needs one of its own again.
         if rows[number].state == .taken { tracker.retain(rows[number].hold) }
-        leave(row)
+        let isAnnouncing = rows[number].state == .announcing
+        if !isAnnouncing { leave(row) }
         rows[number].content = content
         rows[number].offset = max(saidAt, rows[number].offset)
         rows[number].isRevoked = false
+        if isAnnouncing { return isNarrower }
         if isActive {
             rest(row, until: content.push.notBefore)
         } else {
@@ -317,6 +343,7 @@ package struct DeferredTable: ~Copyable {
         leave(row)
         takenCount += 1
         rows[Int(row)].state = .taken
+        rows[Int(row)].isAnnounced = false
     }
 
     /// Ends a row without a push. Its claim is given back, and with the last claim the row ends.
@@ -330,12 +357,14 @@ package struct DeferredTable: ~Copyable {
     package mutating func putBack(_ row: UInt32, notBefore: MonotonicTime, attempts: UInt16) {
         leave(row)
         rows[Int(row)].content.past.attempts = attempts
+        rows[Int(row)].announcedUntil = Self.distantPast
         rest(row, until: notBefore)
     }
 
     /// Lets a row whose time has come wait for longer.
     package mutating func postpone(_ row: UInt32, until time: MonotonicTime) {
         leave(row)
+        rows[Int(row)].isAnnounced = false
         rest(row, until: time)
     }
 
@@ -367,6 +396,7 @@ package struct DeferredTable: ~Copyable {
     package mutating func remove(_ row: UInt32) {
         let number = Int(row)
         leave(row)
+        if rows[number].content.isSent { sentCount -= 1 }
         index.remove(
             hash: hash(rows[number].route, tokenBytes(of: row), rows[number].coalescingKey),
             row: row
@@ -410,12 +440,12 @@ package struct DeferredTable: ~Copyable {
     }
 
     /// Puts the row in the heap, until it expires at the latest, so that its end is not delayed.
-    private mutating func rest(_ row: UInt32, until time: MonotonicTime) {
+    mutating func rest(_ row: UInt32, until time: MonotonicTime) {
         rows[Int(row)].state = .waiting
         waiting.insert(row, at: min(time, rows[Int(row)].content.push.expiresAt))
     }
 
-    private mutating func enqueue(_ row: UInt32) {
+    mutating func enqueue(_ row: UInt32) {
         let route = Int(rows[Int(row)].route.rawValue)
         rows[Int(row)].state = .ready
         rows[Int(row)].next = Self.none
@@ -430,12 +460,12 @@ package struct DeferredTable: ~Copyable {
     }
 
     /// Takes the row out of the heap or the queue that it stands in.
-    private mutating func leave(_ row: UInt32) {
+    mutating func leave(_ row: UInt32) {
         switch rows[Int(row)].state {
         case .waiting: waiting.remove(row)
         case .ready: leaveQueue(row)
         case .taken: takenCount -= 1
-        case .free, .replaying: break
+        case .free, .replaying, .announcing: break
         }
     }
 
@@ -469,6 +499,8 @@ extension DeferredTable {
         precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")
         precondition(counts[.ready, default: 0] == readyCount, "the ready rows miscount")
         precondition(counts[.taken, default: 0] == takenCount, "the taken rows miscount")
+        let sent = rows.count { $0.state != .free && $0.content.isSent }
+        precondition(sent == sentCount, "the rows that owe nothing miscount")
         precondition(index.count == count, "the index miscounts")
         waiting.checkInvariants()
         index.checkInvariants()

@@ -50,6 +50,7 @@ extension PushTable {
     mutating func startFollowUp(_ row: Int) {
         pushes[row].held = followUp[row]
         pushes[row].hasFollowUp = false
+        pushes[row].isAnnounced = false
         pushes[row].attempts = 0
         pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
     }

@@ -140,6 +140,7 @@ package struct PushTable: ~Copyable {
             return addFollowUp(row, request, hold: hold, &tracker)
         default:
             Self.merge(request, into: &pushes[row].held, &bodies)
+            if request.past != nil { pushes[row].isAnnounced = true }
             if request.coalescingKey != 0 { becomeAsUrgentAsItsType(slot) }
             if let hold { claim(hold, for: slot, &tracker) }
             // A newer payload replaces that of the follow-up.
@@ -164,6 +165,11 @@ package struct PushTable: ~Copyable {
         if let surplus = holds.insert(hold, into: &pushes[Int(slot)].held.holds) {
             tracker.release(surplus)
         }
+    }
+
+    /// The claims of the push in this slot, without those of its follow-up.
+    package func forEachClaim(of slot: UInt32, _ body: (OffsetClaim) -> Void) {
+        holds.forEach(in: pushes[Int(slot)].held.holds, body)
     }
 
     /// The latest expiry and the highest priority win; of payloads, the newest. The origin stays
@@ -263,6 +269,16 @@ package struct PushTable: ~Copyable {
         if costsAttempt { pushes[row].attempts &+= 1 }
         if pushes[row].hasFollowUp { absorbFollowUp(row, &tracker) }
         restOrEnqueue(slot, until: max(time, pushes[row].held.content.notBefore), now: now)
+    }
+
+    /// The push that was taken goes back to its queue, or rests until `time`: it was not sent.
+    package mutating func putBack(
+        _ slot: UInt32, until time: MonotonicTime, now: MonotonicTime,
+        _ tracker: inout OffsetTracker
+    ) {
+        let row = Int(slot)
+        if pushes[row].attempts == 0 { pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0) }
+        retry(slot, at: time, now: now, costsAttempt: false, &tracker)
     }
 
     /// Pushes whose rest is over join their queues.

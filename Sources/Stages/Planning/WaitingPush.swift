@@ -124,6 +124,8 @@ package struct WaitingPush: BitwiseCopyable {
     package let isOfDeferredShare: Bool
     /// Whether nobody waits for it but a large audience, or it comes from the deferred ones.
     package internal(set) var isBulk: Bool
+    /// Whether it comes from the deferred ones, whose owner has said in Kafka that it is sent.
+    package internal(set) var isAnnounced: Bool
     /// Its queue; meaningful only while it is queued.
     var queue: UInt32 = 0
     package internal(set) var attempts: UInt16 = 0
@@ -152,6 +154,7 @@ package struct WaitingPush: BitwiseCopyable {
         queuedAt = now
         isOfDeferredShare = request.past != nil
         isBulk = request.isBulk
+        isAnnounced = request.past != nil
         if let past = request.past {
             attempts = past.attempts
             firstTriedAt = past.firstTriedAt ?? firstTriedAt

@@ -28,6 +28,7 @@ extension Configuration {
         checkOTLP(&reader)
         checkOrders(&reader)
         checkRestrictions(&reader)
+        checkMinimumGaps(&reader)
         checkProxy(&reader)
         checkListeners(&reader)
         if planning.wire[.background].priority == 10 {

@@ -108,6 +108,12 @@ extension Configuration.Planning {
                     + "dead-letters redrive` releases it; without a value none is. See "
                     + "docs/restrictions.md."
             ).live,
+            .section(
+                "minimumGap", \.minimumGap, Configuration.MinimumGap.keys,
+                "The least time between two pushes without a payload to one token, whichever worker "
+                    + "sends them; what comes meanwhile is one push at its end. `0s` is none. Longer "
+                    + "than `delivery.holdMax`, it costs four records of the deferred topic for each "
+                    + "push: see docs/coalescing.md."),
             .value(
                 "restrictions", \.restrictions, .list(of: .restriction, countMax: 1000),
                 "What is paused, dropped or limited, in words such as "

@@ -39,6 +39,7 @@ package struct Configuration: Sendable {
         package var spread = Duration.zero
         package var spreadAbove = 1000
         package var fanOutMax: Int?
+        package var minimumGap = MinimumGap()
         package var restrictions: [ConfiguredRestriction] = []
         package var wire = WireRules()
     }

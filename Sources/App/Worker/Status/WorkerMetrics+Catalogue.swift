@@ -278,6 +278,11 @@ extension WorkerMetrics {
                 + "could not answer for a later event."
         ) { $0.counters.pushesFollowedUp },
         counter(
+            "lamplighter_pushes_paced_total",
+            "How often a push had to wait because its token was sent another one less than the "
+                + "minimum gap before (`planning.minimumGap`)."
+        ) { $0.counters.pushesPaced },
+        counter(
             "lamplighter_pushes_unqueued_total",
             "Pushes that ended while they were not in memory, such as those to suppressed tokens and "
                 + "those that expired in the deferred topic."
@@ -335,6 +340,11 @@ extension WorkerMetrics {
                     ("resting", status.load.resting), ("deferred", status.load.deferred),
                 ])
         },
+        gauge(
+            "lamplighter_tokens_paced",
+            "Tokens that were sent a push less than the minimum gap ago and are owed none. Each takes "
+                + "a row of the deferred topic, as a deferred push does (`delivery.deferredMax`)."
+        ) { $0.load.pacedTokens },
         gauge("lamplighter_events_held", "Events whose offsets wait for some push or record.") {
             $0.load.holders
         },

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+extension Configuration {
+    /// The least time between two pushes without a payload to one token.
+    package struct MinimumGap: Sendable {
+        package var controls = Duration.zero
+        package var widgets = Duration.zero
+        package var background = Duration.seconds(1800)
+        package var apps: [String: OfApp] = [:]
+
+        /// Of one app, instead of those for all.
+        package struct OfApp: Sendable {
+            package var controls: Duration?
+            package var widgets: Duration?
+            package var background: Duration?
+        }
+    }
+
+    /// A mistyped app would have no gap, and nobody would notice.
+    func checkMinimumGaps(_ reader: inout SettingReader) {
+        let path = ["planning", "minimumGap", "apps"]
+        let apps = Set(apns.credentials.values.flatMap(\.apps))
+        guard reader.isSound(path), reader.isSound(["apns", "credentials"]), !apps.isEmpty else {
+            return
+        }
+        for app in planning.minimumGap.apps.keys.sorted() where !apps.contains(app) {
+            reader.report(
+                path + [app], wrong: "names an app that no credential signs for",
+                remedy: "take the app from apns.credentials")
+        }
+    }
+}
+
+extension Configuration.MinimumGap {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "controls", \.controls, .duration(gaps),
+                "Of pushes to one control. Apple states no budget for them."
+            ).live,
+            .value(
+                "widgets", \.widgets, .duration(gaps),
+                "Of pushes to one device's widgets. Apple lets a widget that is often looked at "
+                    + "reload 40 to 70 times a day: about once in 15 to 60 minutes."
+            ).live,
+            .value(
+                "background", \.background, .duration(gaps),
+                "Of background pushes to one device. Apple asks for no more than two or three an "
+                    + "hour."
+            ).live,
+            .map(
+                "apps", \.apps, names: Self.bundleIDs, of: OfApp(), OfApp.keys,
+                "Of single apps, by bundle identifier, instead of the above."),
+        ]
+    }
+
+    private static var bundleIDs: NameRule {
+        NameRule(
+            placeholder: "<app>", notation: "a bundle identifier",
+            pattern: "[A-Za-z0-9.\\-]{1,128}", variableSeparator: ".", countMax: 1000)
+    }
+
+    fileprivate static var gaps: ClosedRange<Duration> { .zero ... .seconds(86_400) }
+}
+
+extension Configuration.MinimumGap.OfApp {
+    fileprivate static var keys: [ConfigurationKey<Self>] {
+        let gaps = Configuration.MinimumGap.gaps
+        return [
+            .optional("controls", \.controls, .duration(gaps), "Of pushes to one control.").live,
+            .optional("widgets", \.widgets, .duration(gaps), "Of pushes to its widgets.").live,
+            .optional("background", \.background, .duration(gaps), "Of background pushes.").live,
+        ]
+    }
+}

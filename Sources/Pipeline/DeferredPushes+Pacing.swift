@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// Pacing: two pushes without a payload to one token are at least `planning.minimumGap` apart, and
+/// the last of those that come meanwhile is sent when the gap is over.
+///
+/// A gap that is longer than a push may be held is kept by one worker: the owner of the token's
+/// partition of `deferred`. Every such push goes through that topic. The owner writes there that it
+/// is about to send before it does (`announce`), and that it has sent afterwards, so that whoever
+/// owns the partition next knows both, however this worker ends.
+extension DeferredPushes {
+    /// By when an announced push has been handed over, so says its record.
+    private static var announcedFor: Duration { .seconds(30) }
+    /// How long an announced push may wait before it is made, and then again to be handed over.
+    /// With the time of a request both are over before `announcedFor`.
+    private static var announcementLife: Duration { .seconds(5) }
+    /// How long a push waits where `deferred` has no room.
+    private static var retryAfter: Duration { .milliseconds(50) }
+    /// A later record of the key may hide the one that gives the time, once Kafka has compacted the
+    /// topic. It does not within an hour (`min.compaction.lag.ms`).
+    private static var compactionLag: Duration { .seconds(1800) }
+
+    // MARK: Pushes are handed over
+
+    /// Whether the push must not be handed over now, because of the gap to the one before. It rests
+    /// then, or is deferred.
+    mutating func keepsDistance(
+        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ breakers: borrowing CircuitBreakers, now: Now
+    ) -> Bool {
+        let push = book.pushes[slot]
+        let until: MonotonicTime
+        // A further try is not a further push.
+        switch book.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
+        case .none: return false
+        case .short(let gap):
+            guard push.attempts == 0,
+                let end = book.pacing.nextSend(push.token, gap: gap, now: now.monotonic)
+            else { return false }
+            until = end
+            book.counters.pushesPaced += 1
+            book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
+            deferIfTooLong(slot, until: until, &book, &outbox, breakers, now: now)
+        case .long:
+            let isFresh = now.monotonic - push.queuedAt <= Self.announcementLife
+            if push.isAnnounced, isFresh || push.attempts > 0 { return false }
+            let canDefer = hasRoom(book, outbox)
+            until = canDefer ? now.monotonic : now.monotonic + Self.retryAfter
+            book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
+            if canDefer { deferUntilSendable(slot, &book, &outbox, breakers, now: now) }
+        }
+        return true
+    }
+
+    /// APNs has accepted a push without a payload: the gap to the next one begins.
+    @inline(never)
+    mutating func pacedPushAccepted(
+        _ slot: UInt32, token: TokenID, route: RouteID, _ book: inout PushBook,
+        _ outbox: inout Outbox, now: Now
+    ) {
+        switch book.pacing.gap(of: route, coalescingKey: 0) {
+        case .none: return
+        case .short: book.pacing.sent(token, now: now.monotonic)
+        case .long(let gap):
+            // The token as it was sent: the audience may have forgotten it.
+            let token = UnsafeRawBufferPointer(book.slab.token(slot))
+            var rows: [UInt32] = []
+            table.forEachRow(route: route, token: token, coalescingKey: 0) { rows.append($0) }
+            var answered: [UInt32] = []
+            book.pushes.forEachClaim(of: slot) { hold in
+                if let row = table.row(of: hold) { answered.append(row) }
+            }
+            for row in rows {
+                let owesNothing = table.sent(
+                    row, at: now.monotonic, gapEnd: now.monotonic + gap,
+                    isAnswered: answered.contains(row), &book.tracker)
+                if owesNothing { write(row, &book, &outbox, now: now) }
+            }
+        }
+    }
+
+    // MARK: Rows
+
+    /// What a row of a paced route must do before its push is made.
+    enum Step {
+        case makePush
+        /// It waits, for the gap or for its announcement.
+        case wait
+    }
+
+    /// Lets a row whose time has come wait for the gap, or announces its push.
+    mutating func pace(
+        _ row: UInt32, gap: Duration, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) -> Step {
+        if table.isAnnounced(row),
+            table.announcedUntil(row) - now.monotonic
+                >= Self.announcedFor - Self.announcementLife
+        {
+            return .makePush
+        }
+        if let end = gapEnd(row, gap), !table.isAnnounced(row), end > now.monotonic {
+            book.counters.pushesPaced += 1
+            table.postpone(row, until: end)
+            return .wait
+        }
+        table.announce(row, until: now.monotonic + Self.announcedFor)
+        write(row, announces: table.hold(of: row), &book, &outbox, now: now)
+        return .wait
+    }
+
+    /// Kafka has the announcement of this row's push.
+    mutating func announced(_ hold: OffsetClaim) {
+        if let row = table.row(of: hold) { table.announced(row) }
+    }
+
+    /// Kafka will not have it: the row has changed since.
+    mutating func notAnnounced(_ hold: OffsetClaim) {
+        if let row = table.row(of: hold) { table.withdraw(row) }
+    }
+
+    /// Takes over what a record says of the last push. The clock of who wrote it may be ahead of this
+    /// one by any time: nothing waits for longer than it would by this clock.
+    func noteSent(
+        _ push: DeferredPush, in content: inout DeferredContent, _ book: borrowing PushBook,
+        now: Now
+    ) {
+        if let sentAt = push.lastSentAt {
+            content.sentAt = min(now.monotonic(at: sentAt), now.monotonic + Self.announcedFor)
+        }
+        guard push.isSent else { return }
+        let gap = book.pacing.longGap(of: tokenKey.route, coalescingKey: 0) ?? .zero
+        content.isSent = true
+        content.push.notBefore = max(content.sentAt, now.monotonic - gap) + gap
+        content.push.expiresAt = content.push.notBefore
+    }
+
+    /// When the row's token may be sent the next push; nil where it was sent none.
+    func gapEnd(_ row: UInt32, _ gap: Duration) -> MonotonicTime? {
+        let sentAt = table.lastSent(of: row)
+        return sentAt.nanoseconds == .min ? nil : sentAt + gap
+    }
+
+    /// Ends a row whose push is not sent. While the gap after the one before is not over, it stays
+    /// and owes nothing.
+    mutating func endUnsent(
+        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        let gap = book.pacing.longGap(
+            of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
+        guard let gap, let end = gapEnd(row, gap), end > now.monotonic else {
+            return table.drop(row, &book.tracker)
+        }
+        table.owesNothing(row, until: end)
+        write(row, &book, &outbox, now: now)
+    }
+
+    /// Whether the record of a push that is owed must say when the one before was sent, since the
+    /// record that says so may be gone before the gap is over.
+    func mustSayWhenSent(
+        _ row: UInt32, _ book: borrowing PushBook, now: Now
+    ) -> Bool {
+        let gap = book.pacing.longGap(
+            of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
+        guard let gap, gap > Self.compactionLag, let end = gapEnd(row, gap) else { return false }
+        return end > now.monotonic
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import PushModel
+
+/// The least time between two pushes without a payload to one token.
+///
+/// A gap of at most `holdMax` is kept in the memory of the worker that sends: it is exact as long as
+/// one worker sends to the token. A longer one is kept by the owner of the token's partition of
+/// `deferred`, which alone sends such pushes: see `DeferredPushes+Pacing`.
+struct Pacing {
+    /// Whether any route has a gap.
+    private(set) var isOn = false
+    private var gaps: [Duration]
+    private var holdMax: Duration
+    /// When each token was last sent a push, in milliseconds, indexed by `TokenID`; 0 for never.
+    /// Empty where no gap is short. What the numbers leave out of the time returns every 49 days:
+    /// once in so long a token may wait for a gap that it need not keep, as may a new token that has
+    /// the number of one that is gone.
+    private var sentAt: [UInt32] = []
+
+    enum Gap {
+        case none
+        /// This worker's memory keeps it.
+        case short(Duration)
+        /// The owner of the token's row in `deferred` keeps it.
+        case long(Duration)
+    }
+
+    init(routing: RoutingTable, settings: PipelineSettings) {
+        gaps = []
+        holdMax = settings.holdMax
+        adopt(settings, routing)
+    }
+
+    mutating func adopt(_ settings: PipelineSettings, _ routing: RoutingTable) {
+        holdMax = settings.holdMax
+        gaps = routing.routes.map { route in
+            guard let type = route.tokenClass.changeType else { return .zero }
+            return settings.minimumGaps.gap(type, app: routing.name(of: route.app))
+        }
+        isOn = gaps.contains { $0 > .zero }
+        if !gaps.contains(where: { $0 > .zero && $0 <= holdMax }) { sentAt = [] }
+    }
+
+    /// The gap of pushes with this coalescing key; those with a payload have none.
+    func gap(of route: RouteID, coalescingKey: UInt64) -> Gap {
+        let gap = gaps[Int(route.rawValue)]
+        guard gap > .zero, coalescingKey == 0 else { return .none }
+        return gap <= holdMax ? .short(gap) : .long(gap)
+    }
+
+    func longGap(of route: RouteID, coalescingKey: UInt64) -> Duration? {
+        guard isOn, case .long(let gap) = gap(of: route, coalescingKey: coalescingKey) else {
+            return nil
+        }
+        return gap
+    }
+
+    /// The memory of what was sent, in bytes.
+    var bytes: Int { sentAt.capacity * MemoryLayout<UInt32>.stride }
+
+    // MARK: Short gaps
+
+    /// When the token may be sent its next push; nil where that is now.
+    func nextSend(_ token: TokenID, gap: Duration, now: MonotonicTime) -> MonotonicTime? {
+        let index = Int(token.rawValue)
+        guard index < sentAt.count, sentAt[index] > 0 else { return nil }
+        let passed = Int64(Int32(bitPattern: Self.milliseconds(now) &- sentAt[index]))
+        let wanted = Int64(gap / .milliseconds(1))
+        // The time that was noted is rounded up, so one passes that has not begun.
+        return passed >= -1 && passed < wanted ? now + .milliseconds(wanted - passed) : nil
+    }
+
+    /// The token was sent a push.
+    mutating func sent(_ token: TokenID, now: MonotonicTime) {
+        let index = Int(token.rawValue)
+        if index >= sentAt.count {
+            sentAt.append(contentsOf: repeatElement(0, count: index + 1 - sentAt.count))
+        }
+        sentAt[index] = max(1, Self.milliseconds(now) &+ 1)
+    }
+
+    private static func milliseconds(_ time: MonotonicTime) -> UInt32 {
+        UInt32(truncatingIfNeeded: time.nanoseconds / 1_000_000)
+    }
+}

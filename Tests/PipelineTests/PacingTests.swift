@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import PushModel
+internal import RecordFormats
+internal import Testing
+
+@testable internal import Pipeline
+
+/// Pushes without a payload to one token are at least `minimumGap` apart, whoever sends them.
+@Suite struct `Pacing by the owner of the token's partition` {
+    /// A worker that reads all events, and owns the partition of `deferred` while it is assigned.
+    private final class Worker {
+        let pipeline: PipelineFixture
+        let deferred: DeferredFixture
+
+        init(
+            gap: Duration = .seconds(60), at now: Now? = nil, log: [DeferredFixture.Record] = []
+        ) {
+            pipeline = PipelineFixture { settings in
+                settings.holdMax = .seconds(10)
+                settings.registrationGrace = .zero
+                settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = gap
+            }
+            if let now { pipeline.now = now }
+            pipeline.registerControl("A", [1], shows: ["door"])
+            deferred = DeferredFixture(pipeline)
+            deferred.log = log
+            deferred.assign()
+        }
+
+        /// Lets the worker do what it can: what it writes is acknowledged and read back.
+        /// - Returns: what it has handed over, unanswered.
+        func run() -> [SentPush] {
+            var sent: [SentPush] = []
+            for _ in 0..<8 {
+                pipeline.pass(.zero)
+                sent += pipeline.take()
+                deferred.produce()
+                deferred.read()
+            }
+            return sent
+        }
+
+        /// - Returns: how many pushes were accepted.
+        func deliver() -> Int {
+            let sent = run()
+            for push in sent { pipeline.answer(push, 200) }
+            return sent.count + (sent.isEmpty ? 0 : run().count)
+        }
+
+        /// Whether no row is left, not even one that only keeps the time.
+        var isDone: Bool { pipeline.load.deferred + pipeline.load.pacedTokens == 0 }
+        var latest: DeferredFixture.Record { deferred.log.last! }
+    }
+
+    private let worker = Worker()
+
+    @Test func `the first push goes at once, and the last of several when the gap is over`() {
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        for _ in 0..<3 {
+            worker.pipeline.pass(.seconds(10))
+            worker.pipeline.event("door")
+            #expect(worker.deliver() == 0)
+        }
+        worker.pipeline.pass(.milliseconds(29_999))
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.milliseconds(1))
+        #expect(worker.deliver() == 1, "one push tells of all three")
+        worker.pipeline.pass(.seconds(60))
+        #expect(worker.deliver() == 0)
+        #expect(worker.latest.value == nil && worker.isDone)
+        #expect(worker.pipeline.counters.accepted == 2)
+    }
+
+    @Test func `events do not wait for the gap`() {
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 0)
+        #expect(worker.pipeline.committableOffset == 2)
+    }
+
+    @Test func `a push is announced in Kafka before it is handed over`() throws {
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        worker.deferred.produce()
+        worker.deferred.read()
+        worker.pipeline.pass(.zero)
+        let announcement = worker.pipeline.takeRecords()
+        #expect(announcement.count == 1 && announcement[0].value.contains("lastSentAt"))
+        worker.pipeline.pass(.seconds(1))
+        #expect(worker.pipeline.take().isEmpty)
+        worker.pipeline.acknowledge(announcement)
+        worker.pipeline.pass(.zero)
+        #expect(worker.pipeline.take().count == 1)
+    }
+
+    @Test func `an announcement that Kafka refuses is written again, and nothing is sent before`() {
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        worker.deferred.produce()
+        worker.deferred.read()
+        worker.pipeline.pass(.zero)
+        let announcement = worker.pipeline.takeRecords()
+        worker.pipeline.pipeline.refused(announcement[0].ticket)
+        worker.pipeline.pass(.seconds(1))
+        #expect(worker.pipeline.take().isEmpty)
+        #expect(worker.deliver() == 1)
+    }
+
+    @Test func `an event that comes while the push is announced is told by that push`() {
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        worker.deferred.produce()
+        worker.deferred.read()
+        worker.pipeline.pass(.zero)
+        let announcement = worker.pipeline.takeRecords()
+        worker.deferred.write(worker.deferred.log[0])
+        worker.deferred.read()
+        // The row has changed since: the announcement is not produced again.
+        worker.pipeline.pipeline.refused(announcement[0].ticket)
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(61))
+        #expect(worker.deliver() == 0)
+        #expect(worker.isDone)
+    }
+
+    @Test func `after a crash with a push under way the next one keeps its distance`() {
+        worker.pipeline.event("door")
+        #expect(worker.run().count == 1)
+        // APNs may have accepted it. Nobody knows.
+        let next = Worker(at: worker.pipeline.now, log: worker.deferred.log)
+        #expect(next.deliver() == 0)
+        next.pipeline.pass(.seconds(60))
+        #expect(next.deliver() == 0, "it may have been sent later than it was announced")
+        next.pipeline.pass(.seconds(30))
+        #expect(next.deliver() == 1, "it is not lost")
+    }
+
+    @Test func `the next owner knows when the push was sent, and that nothing is owed`() {
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        let second = Worker(at: worker.pipeline.now, log: worker.deferred.log)
+        second.pipeline.pass(.seconds(20))
+        second.pipeline.event("door")
+        #expect(second.deliver() == 0)
+        let third = Worker(at: second.pipeline.now, log: second.deferred.log)
+        third.pipeline.pass(.milliseconds(39_990))
+        #expect(third.deliver() == 0)
+        third.pipeline.pass(.milliseconds(10))
+        #expect(third.deliver() == 1)
+        let fourth = Worker(at: third.pipeline.now, log: third.deferred.log)
+        fourth.pipeline.pass(.seconds(61))
+        #expect(fourth.deliver() == 0)
+        #expect(fourth.latest.value == nil && fourth.isDone)
+        #expect(fourth.pipeline.counters.expired == 0, "a row that owes nothing is no push")
+    }
+
+    @Test func `a further try of one push keeps no distance to the first`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        worker.pipeline.answer(sent[0], 503, .serviceUnavailable)
+        worker.pipeline.pass(.seconds(2))
+        #expect(worker.deliver() == 1)
+    }
+
+    @Test func `a push that is given back to its row is announced anew, and keeps no distance`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        worker.pipeline.answer(sent[0], 429, .tooManyRequests)
+        var delivered = 0
+        for _ in 0..<60 where delivered == 0 {
+            worker.pipeline.pass(.seconds(1))
+            delivered = worker.deliver()
+        }
+        #expect(delivered == 1)
+    }
+
+    @Test func `an event that comes while the push is in flight is told when the gap is over`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        worker.pipeline.event("door")
+        #expect(worker.run().isEmpty)
+        worker.pipeline.pass(.seconds(5))
+        worker.pipeline.answer(sent[0], 200)
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.milliseconds(59_990))
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.milliseconds(10))
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(60))
+        #expect(worker.deliver() == 0)
+        #expect(worker.isDone)
+    }
+
+    @Test func `a record of another worker that comes while the push is in flight is told later`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        worker.deferred.write(worker.deferred.log[0])
+        worker.deferred.read()
+        #expect(worker.run().isEmpty)
+        worker.pipeline.answer(sent[0], 200)
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.seconds(60))
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(60))
+        #expect(worker.deliver() == 0)
+        #expect(worker.isDone)
+    }
+
+    @Test func `a row whose push is the follow-up of one in flight is owed another one`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        // The partition goes and comes back while APNs is silent, and the event is read once more.
+        worker.deferred.revoke()
+        worker.deferred.assign()
+        worker.deferred.write(worker.deferred.log[0])
+        worker.pipeline.pass(.seconds(100))
+        #expect(worker.run().isEmpty)
+        worker.pipeline.answer(sent[0], 200)
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.seconds(60))
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(60))
+        #expect(worker.deliver() == 0)
+        #expect(worker.isDone)
+    }
+
+    @Test func `a record that the note of a push hides is written again`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        // Another worker's record is in Kafka before the note, and is read after it was written.
+        worker.deferred.write(worker.deferred.log[0])
+        worker.pipeline.answer(sent[0], 200)
+        worker.deferred.produce()
+        #expect(worker.latest.contains("\"sent\":true"))
+        worker.deferred.read()
+        #expect(worker.deliver() == 0)
+        #expect(!worker.latest.contains("\"sent\":true"), "Kafka's latest record owes the push")
+        let next = Worker(at: worker.pipeline.now, log: [worker.latest])
+        next.pipeline.pass(.seconds(60))
+        #expect(next.deliver() == 1)
+    }
+
+    @Test func `what expires within the gap is counted, and the gap is kept`() {
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        let soon = worker.pipeline.now.wall + .seconds(20)
+        worker.pipeline.event("door", #"{"v":1,"expiresAt":"\#(soon.rfc3339)"}"#)
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.seconds(30))
+        #expect(worker.deliver() == 0)
+        #expect(worker.pipeline.counters.expired == 1)
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.seconds(30))
+        #expect(worker.deliver() == 1)
+    }
+
+    @Test func `a record within a long gap is written again with the time of the last push`() {
+        let worker = Worker(gap: .seconds(7200))
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(3000))
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 0)
+        // Compaction may have left nothing but this.
+        let next = Worker(gap: .seconds(7200), at: worker.pipeline.now, log: [worker.latest])
+        next.pipeline.pass(.seconds(4190))
+        #expect(next.deliver() == 0)
+        next.pipeline.pass(.seconds(10))
+        #expect(next.deliver() == 1)
+    }
+
+    @Test func `another configuration takes effect at once`() throws {
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 0)
+        var settings = PipelineSettings()
+        settings.holdMax = .seconds(10)
+        try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1, "no gap is configured any more")
+    }
+}
+
+@Suite struct `Pacing in memory` {
+    private let pipeline = PipelineFixture { settings in
+        settings.holdMax = .seconds(10)
+        settings.registrationGrace = .zero
+        settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(5)
+        settings.minimumGaps.gaps[Int(PushType.background.rawValue)] = .seconds(5)
+        settings.minimumGaps.gapsOfApps["com.example.Other"] = [.controls: .seconds(60)]
+    }
+
+    init() { pipeline.registerControl("A", [1], shows: ["door"]) }
+
+    @Test func `a gap that may be held is kept without a record`() {
+        pipeline.event("door")
+        #expect(pipeline.deliverAll().count == 1)
+        for _ in 0..<4 {
+            pipeline.event("door")
+            #expect(pipeline.deliverAll().isEmpty)
+            pipeline.pass(.milliseconds(1249))
+        }
+        #expect(pipeline.deliverAll().isEmpty)
+        pipeline.pass(.milliseconds(5))
+        #expect(pipeline.deliverAll().count == 1)
+        #expect(pipeline.takeRecords().isEmpty)
+        #expect(pipeline.counters.pushesPaced == 1)
+    }
+
+    @Test func `it counts from the answer, not from the hand-over`() {
+        pipeline.event("door")
+        let sent = pipeline.take()
+        pipeline.event("door")
+        pipeline.pass(.seconds(2))
+        pipeline.answer(sent[0], 200)
+        pipeline.pass(.milliseconds(4990))
+        #expect(pipeline.deliverAll().isEmpty)
+        pipeline.pass(.milliseconds(12))
+        #expect(pipeline.deliverAll().count == 1)
+    }
+
+    @Test func `a payload keeps no distance, and none is kept to it`() {
+        pipeline.register("D", [.device([9], shows: ["score"], hearsChanges: true)])
+        for value in [EventValue.alert("a"), EventValue.alert("b"), nil] {
+            pipeline.event("score", value)
+            #expect(pipeline.deliverAll().count == 1)
+        }
+        pipeline.event("score")
+        #expect(pipeline.deliverAll().isEmpty)
+    }
+
+    @Test func `each token has a gap of its own`() {
+        pipeline.registerControl("B", [2], shows: ["window"])
+        pipeline.event("door")
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.event("window")
+        #expect(pipeline.deliverAll().count == 1)
+    }
+}

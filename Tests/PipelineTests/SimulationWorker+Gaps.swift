@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+@testable internal import Pipeline
+
+/// Pacing: whoever sends, two pushes without a payload to one token are apart.
+extension SimulationWorker {
+    /// The push in this slot is about to be handed over. A further try of one push is not another.
+    func checkGap(
+        of slot: UInt32, token: SimulatedToken, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        let push = pipeline.book.pushes[slot]
+        guard push.attempts == 0 else { return }
+        switch pipeline.book.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
+        case .none: return
+        case .short(let gap):
+            // A token that nobody shows is forgotten with all that is known of it.
+            if let left = model.unregisteredAt[token], let at = acceptedAt[token], left >= at {
+                return
+            }
+            try require(
+                acceptedAt[token].map { now.monotonic - $0 >= gap } ?? true,
+                "a push to \(token) within the gap that its worker keeps")
+        case .long(let gap):
+            try require(
+                world.sentAt[token].map { now.monotonic - $0 >= gap } ?? true,
+                "a push to \(token) within the gap: the one before was sent "
+                    + "\(now.monotonic - world.sentAt[token]!) ago")
+        }
+    }
+}
