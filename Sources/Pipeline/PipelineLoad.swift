@@ -20,7 +20,8 @@ package struct PipelineLoad: Sendable, Equatable {
 
     package init(
         queued: Int = 0, inFlight: Int = 0, resting: Int = 0, fanOuts: Int = 0, holders: Int = 0,
-        deferred: Int = 0, pacedTokens: Int = 0, unacknowledged: Int = 0, refused: Int = 0, payloadBytes: Int = 0
+        deferred: Int = 0, pacedTokens: Int = 0, unacknowledged: Int = 0, refused: Int = 0,
+        payloadBytes: Int = 0
     ) {
         self.queued = queued
         self.inFlight = inFlight

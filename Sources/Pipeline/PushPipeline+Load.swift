@@ -82,7 +82,8 @@ extension PushPipeline {
             resting: book.pushes.restingCount, fanOuts: movingWalks + late.count,
             holders: book.tracker.holderCount,
             deferred: deferral.table.count - deferral.table.sentCount,
-            pacedTokens: deferral.table.sentCount, unacknowledged: outbox.unacknowledged, refused: outbox.tickets.refused,
+            pacedTokens: deferral.table.sentCount, unacknowledged: outbox.unacknowledged,
+            refused: outbox.tickets.refused,
             payloadBytes: book.pushes.bodies.bytes)
     }
 

@@ -20,6 +20,12 @@ import Testing
         ("planning.spread", "0s", "10m", "-1s", "601s"),
         ("planning.spreadAbove", "100", "1000000000", "99", "1000000001"),
         ("planning.fanOutMax", "1", "1000000000", "0", "1000000001"),
+        ("planning.minimumGap.controls", "0s", "24h", "-1s", "86401s"),
+        ("planning.minimumGap.widgets", "0s", "24h", "-1s", "86401s"),
+        ("planning.minimumGap.background", "0s", "24h", "-1s", "86401s"),
+        ("planning.minimumGap.apps.com.example.home.controls", "0s", "24h", "-1s", "86401s"),
+        ("planning.minimumGap.apps.com.example.home.widgets", "0s", "24h", "-1s", "86401s"),
+        ("planning.minimumGap.apps.com.example.home.background", "0s", "24h", "-1s", "86401s"),
         ("deadLetters.repeatAfter", "0s", "24h", "-1s", "86401s"),
         ("delivery.threads", "1", "64", "0", "65"),
         ("delivery.attemptsMax", "1", "100", "0", "101"),
@@ -82,6 +88,7 @@ import Testing
             "LAMPLIGHTER_DELIVERY_BACKOFFMAX": "1h", "LAMPLIGHTER_DELIVERY_BACKOFFMIN": "100ms",
             "LAMPLIGHTER_DELIVERY_COOLDOWNMAX": "1h", "LAMPLIGHTER_DELIVERY_COOLDOWNMIN": "1s",
             "LAMPLIGHTER_OTLP_ENDPOINT": "http://localhost:4318",
+            "LAMPLIGHTER_APNS_CREDENTIALS_HOME_APPS": "com.example.home",
             "LAMPLIGHTER_APNS_PUSHTYPES_SIGNAGE_CLASS": "signage",
             "LAMPLIGHTER_APNS_PUSHTYPES_SIGNAGE_TOPICSUFFIX": ".push-type.signage",
         ]
@@ -102,6 +109,7 @@ import Testing
             let key = value.path.joined(separator: ".")
                 .replacing("<topic>", with: "lamplighter.events")
                 .replacing("<type>", with: "signage")
+                .replacing("<app>", with: "com.example.home")
             #expect(listed.contains(key), "\(key) has bounds that no test tries")
         }
     }
@@ -135,6 +143,9 @@ private let defaults = """
     planning.splitAbove: 100000
     planning.spread: 0s
     planning.spreadAbove: 1000
+    planning.minimumGap.controls: 0s
+    planning.minimumGap.widgets: 0s
+    planning.minimumGap.background: 30m
     planning.restrictions: []
     planning.wire.controls.priority: 10
     planning.wire.controls.expiration: immediate

@@ -96,6 +96,9 @@ import Testing
         let wire = PushType.allTypes.flatMap { type in
             ["priority", "expiration"].map { "planning.wire.\(type.name).\($0)" }
         }
+        let gaps = ["controls", "widgets", "background"].flatMap { type in
+            ["planning.minimumGap.\(type)", "planning.minimumGap.apps.\(type)"]
+        }
         #expect(
             Set(live)
                 == Set(
@@ -110,6 +113,6 @@ import Testing
                         "planning.restrictions", "planning.fanOutMax", "planning.spread",
                         "planning.spreadAbove", "deadLetters.repeatAfter",
                         "deadLetters.eventBytesMax", "log.level", "log.format",
-                    ] + wire))
+                    ] + wire + gaps))
     }
 }

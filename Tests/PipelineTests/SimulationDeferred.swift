@@ -119,7 +119,8 @@ struct SimulatedDeferred {
         // A record that was written again, and says no less, stands for what it hides from now on.
         debts = debts.map { owed in
             guard partition(of: owed.key) == index, let left = last[owed.key], left.value != nil,
-                !left.isSent, let said = left.endedOffset, said < owed.offset, owed.offset < left.offset
+                !left.isSent, let said = left.endedOffset, said < owed.offset,
+                owed.offset < left.offset
             else { return owed }
             return Debt(debt: owed.debt, key: owed.key, offset: said, at: owed.at)
         }

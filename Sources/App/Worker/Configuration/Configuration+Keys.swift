@@ -110,10 +110,7 @@ extension Configuration.Planning {
             ).live,
             .section(
                 "minimumGap", \.minimumGap, Configuration.MinimumGap.keys,
-                "The least time between two pushes without a payload to one token, whichever worker "
-                    + "sends them; what comes meanwhile is one push at its end. `0s` is none. Longer "
-                    + "than `delivery.holdMax`, it costs four records of the deferred topic for each "
-                    + "push: see docs/coalescing.md."),
+                "How far apart the pushes to one token are."),
             .value(
                 "restrictions", \.restrictions, .list(of: .restriction, countMax: 1000),
                 "What is paused, dropped or limited, in words such as "

@@ -37,16 +37,19 @@ extension Configuration.MinimumGap {
         [
             .value(
                 "controls", \.controls, .duration(gaps),
-                "Of pushes to one control. Apple states no budget for them."
+                "The least time between two pushes without a payload to one control, whichever worker "
+                    + "sends them; what comes meanwhile is one push at its end. `0s` is none. A gap "
+                    + "longer than `delivery.holdMax` costs four records of the deferred topic for each "
+                    + "push: see docs/coalescing.md. Apple states no budget for controls."
             ).live,
             .value(
                 "widgets", \.widgets, .duration(gaps),
-                "Of pushes to one device's widgets. Apple lets a widget that is often looked at "
+                "The same for one device's widgets. Apple lets a widget that is often looked at "
                     + "reload 40 to 70 times a day: about once in 15 to 60 minutes."
             ).live,
             .value(
                 "background", \.background, .duration(gaps),
-                "Of background pushes to one device. Apple asks for no more than two or three an "
+                "The same for background pushes to one device. Apple asks for no more than two or three an "
                     + "hour."
             ).live,
             .map(
