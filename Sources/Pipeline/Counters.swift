@@ -61,6 +61,9 @@ package struct Counters: Sendable, Equatable {
     /// How often a push had to wait because its token was sent another one less than the minimum
     /// gap before.
     package var pushesPaced = 0
+    /// Pushes after which no gap is kept, since too many tokens (`delivery.deferredMax`) are within
+    /// theirs.
+    package var gapsForgotten = 0
     /// Deferred payloads that this worker has forgotten, so that a newer one will not end them.
     package var payloadsForgotten = 0
     /// Pushes that ended unsent because a newer payload of their collapse ID was accepted.

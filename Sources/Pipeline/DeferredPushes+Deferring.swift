@@ -20,7 +20,10 @@ extension DeferredPushes {
         now: Now
     ) {
         deferLongHeld(&book, &outbox, breakers, now: now)
-        if let drain { deferWhatCannotEnd(in: drain, &book, &outbox, breakers, now: now) }
+        if let drain {
+            deferWhatCannotEnd(in: drain, &book, &outbox, breakers, now: now)
+            retractAnnouncements(&book, &outbox, now: now)
+        }
         guard book.pushes.queuedCount > HoldWatch.probesKept else { return }
         makeRoomForUrgent(&book, &outbox, breakers, now: now)
         guard holdWatch.isSpillDue(now: now.monotonic) else { return }

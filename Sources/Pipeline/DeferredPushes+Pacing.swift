@@ -17,15 +17,16 @@ internal import RecordFormats
 /// owns the partition next knows both, however this worker ends.
 extension DeferredPushes {
     /// By when an announced push has been handed over, so says its record.
-    private static var announcedFor: Duration { .seconds(30) }
-    /// How long an announced push may wait before it is made, and then again to be handed over.
-    /// With the time of a request both are over before `announcedFor`.
-    private static var announcementLife: Duration { .seconds(5) }
+    private static var announcedFor: Duration { .seconds(60) }
+    /// How long an announced push may wait before it is made, and then again to be handed over. What
+    /// is left of `announcedFor` is for the request.
+    private static var announcementLife: Duration { .seconds(20) }
     /// How long a push waits where `deferred` has no room.
-    private static var retryAfter: Duration { .milliseconds(50) }
-    /// A later record of the key may hide the one that gives the time, once Kafka has compacted the
-    /// topic. It does not within an hour (`min.compaction.lag.ms`).
-    private static var compactionLag: Duration { .seconds(1800) }
+    private static var retryAfter: Duration { .milliseconds(250) }
+    /// Up to which gap a record need not say when the last push was sent, since the one that does is
+    /// still in the topic: half of the hour in which Kafka compacts nothing
+    /// (`min.compaction.lag.ms`), as a restart may take its time.
+    private static var unsaidMax: Duration { .seconds(1800) }
 
     // MARK: Pushes are handed over
 
@@ -49,14 +50,36 @@ extension DeferredPushes {
             book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
             deferIfTooLong(slot, until: until, &book, &outbox, breakers, now: now)
         case .long:
-            let isFresh = now.monotonic - push.queuedAt <= Self.announcementLife
-            if push.isAnnounced, isFresh || push.attempts > 0 { return false }
+            if push.isAnnounced, isAnnounced(slot, book, now: now) { return false }
             let canDefer = hasRoom(book, outbox)
             until = canDefer ? now.monotonic : now.monotonic + Self.retryAfter
             book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
             if canDefer { deferUntilSendable(slot, &book, &outbox, breakers, now: now) }
         }
         return true
+    }
+
+    /// Whether this worker owns the row of the push, and has said in Kafka that it may be sent now.
+    private func isAnnounced(
+        _ slot: UInt32, _ book: borrowing PushBook, now: Now
+    ) -> Bool {
+        var isAnnounced = false
+        book.pushes.forEachClaim(of: slot) { hold in
+            guard let row = table.row(of: hold) else { return }
+            let left = table.announcedUntil(row) - now.monotonic
+            if left >= Self.announcedFor - Self.announcementLife * 2 { isAnnounced = true }
+        }
+        return isAnnounced
+    }
+
+    /// APNs has answered, and not accepted the push: what waits in its rows keeps no distance to it.
+    @inline(never)
+    mutating func pacedPushFailed(_ slot: UInt32, _ book: borrowing PushBook) {
+        var rows: [UInt32] = []
+        book.pushes.forEachClaim(of: slot) { hold in
+            if let row = table.row(of: hold), !table.isTaken(row) { rows.append(row) }
+        }
+        for row in rows { table.withdraw(row) }
     }
 
     /// APNs has accepted a push without a payload: the gap to the next one begins.
@@ -77,10 +100,14 @@ extension DeferredPushes {
             book.pushes.forEachClaim(of: slot) { hold in
                 if let row = table.row(of: hold) { answered.append(row) }
             }
+            let hasRoom = table.sentCount < book.settings.deferredMax
+            if !hasRoom { book.counters.gapsForgotten += 1 }
             for row in rows {
+                let isAnswered = answered.contains(row)
+                if isAnswered, !hasRoom { continue }
                 let owesNothing = table.sent(
                     row, at: now.monotonic, gapEnd: now.monotonic + gap,
-                    isAnswered: answered.contains(row), &book.tracker)
+                    isAnswered: isAnswered, &book.tracker)
                 if owesNothing { write(row, &book, &outbox, now: now) }
             }
         }
@@ -134,11 +161,24 @@ extension DeferredPushes {
         if let sentAt = push.lastSentAt {
             content.sentAt = min(now.monotonic(at: sentAt), now.monotonic + Self.announcedFor)
         }
-        guard push.isSent else { return }
+        guard push.isSent, push.payload == nil else { return }
         let gap = book.pacing.longGap(of: tokenKey.route, coalescingKey: 0) ?? .zero
         content.isSent = true
         content.push.notBefore = max(content.sentAt, now.monotonic - gap) + gap
         content.push.expiresAt = content.push.notBefore
+    }
+
+    /// Partitions are given up in order: their records must not announce pushes that are not sent, or
+    /// the next owner would wait for the gap after them.
+    mutating func retractAnnouncements(
+        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        guard book.pacing.isOn, retractAt <= now.monotonic else { return }
+        retractAt = now.monotonic + .milliseconds(100)
+        for row in table.overstated where hasRoom(book, outbox) {
+            table.withdraw(row)
+            write(row, &book, &outbox, now: now)
+        }
     }
 
     /// When the row's token may be sent the next push; nil where it was sent none.
@@ -168,7 +208,7 @@ extension DeferredPushes {
     ) -> Bool {
         let gap = book.pacing.longGap(
             of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
-        guard let gap, gap > Self.compactionLag, let end = gapEnd(row, gap) else { return false }
+        guard let gap, gap > Self.unsaidMax, let end = gapEnd(row, gap) else { return false }
         return end > now.monotonic
     }
 }

@@ -26,7 +26,8 @@ extension DeferredPushes {
             // Another route is first each time.
             let route = RouteID(rawValue: UInt16((turn + step) % book.routes.count))
             while left > 0, hasRoomForPushes(book, outbox), let row = table.firstReady(of: route),
-                maySend(route, book, breakers, now: now)
+                maySend(route, book, breakers, now: now),
+                table.isAnnounced(row) || mayAnnounce(route, book, breakers)
             {
                 send(row, &book, &outbox, breakers, now: now)
                 left -= 1
@@ -45,11 +46,26 @@ extension DeferredPushes {
     ) -> Bool {
         if breakers.isDropping(route) { return true }
         if breakers.isBlocking(route, now: now.monotonic) { return false }
-        let isClosed = breakers.isClosed(route)
-        let left = breakers.left(of: route)
-        if isClosed, left == nil { return true }
-        let most = isClosed ? max(left!, HoldWatch.probesKept) : HoldWatch.probesKept
-        return book.pushes.queuedCount(of: route) < most
+        return book.pushes.queuedCount(of: route) < most(of: route, breakers)
+    }
+
+    /// How many pushes of this route may wait to be handed over.
+    private func most(of route: RouteID, _ breakers: borrowing CircuitBreakers) -> Int {
+        guard breakers.isClosed(route) else { return HoldWatch.probesKept }
+        return breakers.left(of: route).map { max($0, HoldWatch.probesKept) } ?? .max
+    }
+
+    /// Whether one more push of this route may be announced. What is announced and cannot be sent
+    /// soon must be announced again: no more is than may be made.
+    private func mayAnnounce(
+        _ route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers
+    ) -> Bool {
+        let announced = table.announcedCount(of: route)
+        if announced == 0 { return true }
+        let room = min(
+            book.settings.deferredSlots - book.pushes.deferredShareCount, book.pushes.freeSlots)
+        return announced < room
+            && announced + book.pushes.queuedCount(of: route) < most(of: route, breakers)
     }
 
     private func hasRoomForPushes(
@@ -66,7 +82,7 @@ extension DeferredPushes {
     ) {
         let content = table.content(of: row)
         let route = table.route(of: row)
-        if content.isSent { return table.drop(row, &book.tracker) }
+        if content.isSent { return endUnsent(row, &book, &outbox, now: now) }
         if content.push.expiresAt <= now.monotonic {
             book.endUnqueued(.expired, route, content.push.type)
             return endUnsent(row, &book, &outbox, now: now)

@@ -37,6 +37,8 @@ struct DeferredPushes: ~Copyable {
     /// The route whose pushes are looked at first.
     var turn = 0
     var sweepAt = MonotonicTime(nanoseconds: .min)
+    /// When announcements of pushes that are not sent are looked for again; used in a drain.
+    var retractAt = MonotonicTime(nanoseconds: .min)
     private let byAddress = PassedByAddress()
 
     init(routing: RoutingTable, settings: PipelineSettings) {
@@ -48,7 +50,8 @@ struct DeferredPushes: ~Copyable {
 
     /// Whether another record of `deferred` may be read.
     func hasRoomForRecords(_ book: borrowing PushBook) -> Bool {
-        table.count < book.settings.deferredMax
+        table.count - table.sentCount < book.settings.deferredMax
+            && table.count < 2 * book.settings.deferredMax
             && table.bodies.bytes < book.settings.deferredBytesMax
     }
 
@@ -154,9 +157,14 @@ struct DeferredPushes: ~Copyable {
         let isActive = assignments.isReplayed(id)
         if let row {
             let needsRewrite = table.replace(
-                row, with: content, saidAt: saidAt, isActive: isActive, &book.tracker)
+                row, with: content, saidAt: saidAt, isRewrite: record.endedOffset != nil,
+                isActive: isActive, &book.tracker)
             let isSilent = push.lastSentAt == nil && mustSayWhenSent(row, book, now: now)
-            if needsRewrite || isSilent, isActive { rewrite(row, &book, &outbox, now: now) }
+            // Once its partition has been read to the end.
+            if isSilent, !isActive { table.hide(row) }
+            if needsRewrite || isSilent && hasRoom(book, outbox), isActive {
+                rewrite(row, &book, &outbox, now: now)
+            }
             endIfSuperseded(row, &book, &outbox)
         } else {
             let row = tokenKey.token.withUnsafeBytes { token in
@@ -219,7 +227,13 @@ struct DeferredPushes: ~Copyable {
             if isDropped, assignments.isReplayed(id), !table.content(of: row).isSent {
                 book.endUnqueued(.dropped, table.route(of: row), table.content(of: row).push.type)
             }
-            table.forget(row, &book.tracker)
+            if assignments.isReplayed(id), table.hasUnreadRewrites(row) {
+                // A rewrite comes behind this tombstone, and another one must end it.
+                table.drop(row, &book.tracker)
+                endRows(&book, &outbox)
+            } else {
+                table.forget(row, &book.tracker)
+            }
         }
     }
 }

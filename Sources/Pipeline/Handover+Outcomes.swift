@@ -71,6 +71,7 @@ extension Handover {
         let isProbe = !breakers.areClosed(route)
         switch outcome.kind {
         case .answered:
+            if book.pacing.isOn { deferral.pacedPushFailed(slot, book) }
             answered(
                 outcome, route: route, isProbe: isProbe, areWalking: areWalking, &book, &breakers,
                 &deferral, &outbox, now: now)

@@ -39,8 +39,9 @@ struct Handover: ~Copyable {
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Int {
         guard book.pushes.hasQueued(in: pool) else { return 0 }
-        let most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
+        var most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
+        var heldBack = 0
         let mayHoldBack = breakers.hasTokenFaults || book.pacing.isOn
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
         var next = most > 0 ? takeOne(from: pool, &book, &breakers, now: now) : nil
@@ -50,9 +51,14 @@ struct Handover: ~Copyable {
                 !mayHoldBack
                     || !isHeldBack(slot, &book, &breakers, &deferral, &outbox, now: now)
             else {
+                heldBack += 1
+                // What a turn may do is bounded.
+                if heldBack == HoldWatch.spillMax { most = taken + (next == nil ? 0 : 1) }
                 // The allowance that this push was taken on is free again, so another one may be
                 // taken.
-                next = next ?? takeOne(from: pool, &book, &breakers, now: now)
+                if next == nil, taken < most {
+                    next = takeOne(from: pool, &book, &breakers, now: now)
+                }
                 continue
             }
             fill(slot, &book, now: now)

@@ -6,14 +6,15 @@ internal import PushModel
 
 /// The least time between two pushes without a payload to one token.
 ///
-/// A gap of at most `holdMax` is kept in the memory of the worker that sends: it is exact as long as
+/// A gap that a push may be held for is kept in the memory of the worker that sends: it is exact as long as
 /// one worker sends to the token. A longer one is kept by the owner of the token's partition of
 /// `deferred`, which alone sends such pushes: see `DeferredPushes+Pacing`.
 struct Pacing {
     /// Whether any route has a gap.
     private(set) var isOn = false
     private var gaps: [Duration]
-    private var holdMax: Duration
+    /// How long a push may be held.
+    private var heldMax: Duration
     /// When each token was last sent a push, in milliseconds, indexed by `TokenID`; 0 for never.
     /// Empty where no gap is short. What the numbers leave out of the time returns every 49 days:
     /// once in so long a token may wait for a gap that it need not keep, as may a new token that has
@@ -30,25 +31,25 @@ struct Pacing {
 
     init(routing: RoutingTable, settings: PipelineSettings) {
         gaps = []
-        holdMax = settings.holdMax
+        heldMax = HoldWatch.patience(settings.holdMax)
         adopt(settings, routing)
     }
 
     mutating func adopt(_ settings: PipelineSettings, _ routing: RoutingTable) {
-        holdMax = settings.holdMax
+        heldMax = HoldWatch.patience(settings.holdMax)
         gaps = routing.routes.map { route in
             guard let type = route.tokenClass.changeType else { return .zero }
             return settings.minimumGaps.gap(type, app: routing.name(of: route.app))
         }
         isOn = gaps.contains { $0 > .zero }
-        if !gaps.contains(where: { $0 > .zero && $0 <= holdMax }) { sentAt = [] }
+        if !gaps.contains(where: { $0 > .zero && $0 <= heldMax }) { sentAt = [] }
     }
 
     /// The gap of pushes with this coalescing key; those with a payload have none.
     func gap(of route: RouteID, coalescingKey: UInt64) -> Gap {
         let gap = gaps[Int(route.rawValue)]
         guard gap > .zero, coalescingKey == 0 else { return .none }
-        return gap <= holdMax ? .short(gap) : .long(gap)
+        return gap <= heldMax ? .short(gap) : .long(gap)
     }
 
     func longGap(of route: RouteID, coalescingKey: UInt64) -> Duration? {

@@ -74,9 +74,15 @@ package struct PushPipeline: ~Copyable {
             // Periods are in the order of their ends only as long as all are equally long.
             outbox.tellRepeated(&book, now: .distantFuture, all: true)
         }
+        let gaps = book.settings.minimumGaps
         book.settings = settings
         restrictions.adopt(settings.restrictions)
-        book.pacing.adopt(settings, book.routing)
+        if settings.minimumGaps != gaps {
+            book.pacing.adopt(settings, book.routing)
+            deferral.table.gapsChanged { [pacing = book.pacing] route in
+                pacing.longGap(of: route, coalescingKey: 0) ?? .zero
+            }
+        }
         breakers.adopt(
             backoff: settings.breakerBackoff, tokenBackoff: settings.retryBackoff,
             limits: settings.tokenGuard)

@@ -5,6 +5,7 @@ internal import Delivery
 internal import Foundation
 internal import Pipeline
 internal import PushModel
+internal import Telemetry
 internal import Testing
 
 @testable internal import Worker
@@ -244,6 +245,24 @@ internal import Testing
         #expect(
             problem?.remedy
                 == "Take it out of planning.restrictions when it is no longer wanted.")
+    }
+
+    @Test func `restrictions are counted apart by who has asked for them`() {
+        var status = WorkerStatus.well()
+        let time = WallTime(rfc3339: "2026-11-21T06:00:00Z")!
+        status.restrictions = [
+            .pushes(app: "com.example.Home", tokenClass: nil):
+                Restriction(.pause, by: "anna", at: time),
+            .topic("orders"): Restriction(.drop, by: ConfiguredRestriction.by, at: time),
+        ]
+        let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
+        let counted = text.split(separator: "\n")
+            .filter { $0.hasPrefix("lamplighter_restrictions{") && $0.hasSuffix(" 1") }
+        #expect(
+            counted == [
+                #"lamplighter_restrictions{action="pause",origin="command"} 1"#,
+                #"lamplighter_restrictions{action="drop",origin="configuration"} 1"#,
+            ])
     }
 
     @Test func `a single problem is told once`() {

@@ -17,12 +17,14 @@ internal import Testing
         let deferred: DeferredFixture
 
         init(
-            gap: Duration = .seconds(60), at now: Now? = nil, log: [DeferredFixture.Record] = []
+            gap: Duration = .seconds(60), at now: Now? = nil, log: [DeferredFixture.Record] = [],
+            adjust: (inout PipelineSettings) -> Void = { _ in }
         ) {
             pipeline = PipelineFixture { settings in
                 settings.holdMax = .seconds(10)
                 settings.registrationGrace = .zero
                 settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = gap
+                adjust(&settings)
             }
             if let now { pipeline.now = now }
             pipeline.registerControl("A", [1], shows: ["door"])
@@ -137,7 +139,7 @@ internal import Testing
         #expect(next.deliver() == 0)
         next.pipeline.pass(.seconds(60))
         #expect(next.deliver() == 0, "it may have been sent later than it was announced")
-        next.pipeline.pass(.seconds(30))
+        next.pipeline.pass(.seconds(60))
         #expect(next.deliver() == 1, "it is not lost")
     }
 
@@ -180,6 +182,159 @@ internal import Testing
         #expect(delivered == 1)
     }
 
+    @Test func `a partition that is given back in order announces nothing that was not sent`() {
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        worker.deferred.produce()
+        worker.deferred.read()
+        worker.pipeline.pass(.zero)
+        worker.deferred.produce()
+        #expect(worker.latest.contains("lastSentAt"))
+        worker.pipeline.pipeline.drain = .until(worker.pipeline.now.monotonic + .seconds(2))
+        worker.pipeline.pass(.milliseconds(200))
+        worker.deferred.produce()
+        #expect(!worker.latest.contains("lastSentAt"))
+        worker.deferred.revoke()
+        let next = Worker(at: worker.pipeline.now, log: worker.deferred.log)
+        #expect(next.deliver() == 1)
+    }
+
+    @Test func `a record read in a replay within a long gap is written again with the time`() {
+        let worker = Worker(gap: .seconds(7200))
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(3000))
+        // Another worker's record comes while nobody owns the partition.
+        worker.deferred.revoke()
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        worker.deferred.produce()
+        let second = Worker(
+            gap: .seconds(7200), at: worker.pipeline.now, log: worker.deferred.log)
+        _ = second.run()
+        let third = Worker(gap: .seconds(7200), at: second.pipeline.now, log: [second.latest])
+        third.pipeline.pass(.seconds(4190))
+        #expect(third.deliver() == 0)
+        third.pipeline.pass(.seconds(10))
+        #expect(third.deliver() == 1)
+    }
+
+    @Test func `a shorter gap takes effect for what waits already`() throws {
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 0)
+        var settings = worker.pipeline.pipeline.book.settings
+        settings.minimumGaps = MinimumGaps()
+        try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
+        #expect(worker.deliver() == 1)
+    }
+
+    @Test func `a late try of a push is announced again`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        worker.pipeline.answer(sent[0], 503, .serviceUnavailable, retryAfterSeconds: 600)
+        worker.pipeline.pass(.seconds(650))
+        #expect(worker.pipeline.take().isEmpty, "its record says that it was sent by then")
+        let again = worker.run()
+        #expect(again.count == 1)
+        let next = Worker(at: worker.pipeline.now, log: worker.deferred.log)
+        next.pipeline.pass(.seconds(60))
+        #expect(next.deliver() == 0)
+        next.pipeline.pass(.seconds(60))
+        #expect(next.deliver() == 1)
+    }
+
+    @Test func `what waits keeps no distance to a push that APNs has refused`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        worker.deferred.write(worker.deferred.log[0])
+        worker.deferred.read()
+        #expect(worker.run().isEmpty)
+        worker.pipeline.answer(sent[0], 400, .payloadEmpty)
+        #expect(worker.deliver() == 1)
+    }
+
+    @Test func `a push that an operator drops while it is announced is not sent`() {
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        worker.deferred.produce()
+        worker.deferred.read()
+        worker.pipeline.pass(.zero)
+        // The operator's tombstone comes before the announcement.
+        worker.deferred.write(
+            DeferredFixture.Record(
+                key: worker.deferred.log[0].key, value: nil, endedOffset: 0, isDropped: true))
+        worker.deferred.produce()
+        worker.deferred.read()
+        #expect(worker.deliver() == 0)
+        worker.pipeline.pass(.seconds(200))
+        #expect(worker.deliver() == 0)
+        #expect(worker.pipeline.counters.dropped == 1)
+        let next = Worker(at: worker.pipeline.now, log: worker.deferred.log)
+        next.pipeline.pass(.seconds(200))
+        #expect(next.deliver() == 0)
+    }
+
+    @Test func `where too many tokens are within their gap, further ones have none`() {
+        let worker = Worker { $0.deferredMax = 1 }
+        worker.pipeline.registerControl("B", [2], shows: ["window"])
+        for subject in ["door", "window"] {
+            worker.pipeline.event(subject)
+            #expect(worker.deliver() == 1)
+        }
+        #expect(worker.pipeline.counters.gapsForgotten == 1)
+        for (subject, count) in [("door", 0), ("window", 1)] {
+            worker.pipeline.event(subject)
+            #expect(worker.deliver() == count)
+        }
+    }
+
+    /// The announced push of one token must wait, and no push has been sent.
+    @Test func `a push that was announced and not sent keeps no distance to itself`() {
+        worker.pipeline.event("door")
+        let sent = worker.run()
+        worker.pipeline.answer(sent[0], 500, .internalServerError)
+        worker.pipeline.pass(.seconds(1))
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(60))
+        worker.pipeline.event("door")
+        _ = worker.pipeline.take()
+        worker.deferred.produce()
+        worker.deferred.read()
+        worker.pipeline.pass(.zero)
+        // While the announcement is on its way to Kafka the worker gives up all it can.
+        worker.deferred.produce()
+        worker.deferred.write(worker.deferred.log[0])
+        worker.deferred.read()
+        #expect(worker.deliver() == 1)
+    }
+
+    @Test func `no more pushes are announced than may be made`() {
+        let pipeline = PipelineFixture { settings in
+            settings.holdMax = .seconds(10)
+            settings.registrationGrace = .zero
+            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(60)
+        }
+        pipeline.checksEachCall = false
+        let deferred = DeferredFixture(pipeline)
+        deferred.assign()
+        for number in 0..<200 {
+            let token = [1, UInt8(number)]
+            pipeline.registerControl("A\(number)", token, shows: ["door"])
+            let now = pipeline.now.wall
+            deferred.write(
+                DeferredFixture.Record(
+                    key: "production/com.example.Home.push-type.controls/"
+                        + Hexadecimal.encode(token),
+                    value: #"{"v":1,"notBefore":"\#(now.rfc3339)","expiresAt":""#
+                        + #"\#((now + .seconds(3600)).rfc3339)","class":"control","attempts":0}"#))
+        }
+        deferred.read()
+        pipeline.pass(.zero)
+        #expect(pipeline.takeRecords().count == pipeline.pipeline.book.settings.deferredSlots)
+    }
+
     @Test func `an event that comes while the push is in flight is told when the gap is over`() {
         worker.pipeline.event("door")
         let sent = worker.run()
@@ -219,7 +374,7 @@ internal import Testing
         worker.deferred.revoke()
         worker.deferred.assign()
         worker.deferred.write(worker.deferred.log[0])
-        worker.pipeline.pass(.seconds(100))
+        worker.pipeline.pass(.seconds(130))
         #expect(worker.run().isEmpty)
         worker.pipeline.answer(sent[0], 200)
         #expect(worker.deliver() == 0)

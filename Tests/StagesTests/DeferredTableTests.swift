@@ -43,7 +43,8 @@ private struct DeferralBench: ~Copyable {
     mutating func replace(_ row: UInt32, expiresIn life: Int = 600) -> Bool {
         offset += 1
         let needsRewrite = table.replace(
-            row, with: content(expiresIn: life), saidAt: offset, isActive: true, &tracker)
+            row, with: content(expiresIn: life), saidAt: offset, isRewrite: false,
+            isActive: true, &tracker)
         checkInvariants()
         return needsRewrite
     }

@@ -20,8 +20,36 @@ extension DeferredTable {
     /// Whether Kafka knows that the row's push is about to be sent.
     package func isAnnounced(_ row: UInt32) -> Bool { rows[Int(row)].isAnnounced }
 
+    /// The rows of this route whose push is announced, or about to be, and not made yet.
+    package func announcedCount(of route: RouteID) -> Int {
+        announcedCounts[Int(route.rawValue)]
+    }
+
     /// Until when the announced push may be handed over; the distant past if none is.
     package func announcedUntil(_ row: UInt32) -> MonotonicTime { rows[Int(row)].announcedUntil }
+
+    /// The rows whose record announces a push that was not sent.
+    package var overstated: [UInt32] {
+        rows.indices.filter { row in
+            rows[row].isOverstated && rows[row].state != .free && rows[row].state != .taken
+                && rows[row].state != .announcing
+        }.map { UInt32($0) }
+    }
+
+    /// The gaps have changed: what waits for the end of one is looked at again.
+    /// - Parameter gap: of this route; zero for none.
+    package mutating func gapsChanged(_ gap: (RouteID) -> Duration) {
+        for row in rows.indices
+        where rows[row].state == .waiting && rows[row].coalescingKey == 0 {
+            leave(UInt32(row))
+            if rows[row].content.isSent {
+                rows[row].content.push.notBefore = max(
+                    rows[row].content.sentAt + gap(rows[row].route), MonotonicTime(nanoseconds: 0))
+                rows[row].content.push.expiresAt = rows[row].content.push.notBefore
+            }
+            rest(UInt32(row), until: rows[row].content.push.notBefore)
+        }
+    }
 
     /// The record of a row that is ready is about to say that its push is sent.
     package mutating func announce(_ row: UInt32, until time: MonotonicTime) {
@@ -29,13 +57,14 @@ extension DeferredTable {
         leave(row)
         rows[Int(row)].state = .announcing
         rows[Int(row)].announcedUntil = time
+        announcedCounts[Int(rows[Int(row)].route.rawValue)] += 1
     }
 
     /// Kafka has the announcement, or will never have it.
     package mutating func announced(_ row: UInt32) {
         guard rows[Int(row)].state == .announcing else { return }
         rows[Int(row)].isAnnounced = true
-        enqueue(row)
+        enqueueFirst(row)
     }
 
     /// The announcement was not written, or its push was not sent after all: the row may be sent as
@@ -43,7 +72,12 @@ extension DeferredTable {
     package mutating func withdraw(_ row: UInt32) {
         rows[Int(row)].announcedUntil = Self.distantPast
         switch rows[Int(row)].state {
-        case .announcing: enqueue(row)
+        case .announcing:
+            leave(row)
+            enqueue(row)
+        case .ready where rows[Int(row)].isAnnounced:
+            leave(row)
+            enqueue(row)
         case .waiting where !rows[Int(row)].content.isSent:
             leave(row)
             rest(row, until: rows[Int(row)].content.push.notBefore)
@@ -64,7 +98,6 @@ extension DeferredTable {
         let number = Int(row)
         rows[number].content.sentAt = max(time, rows[number].content.sentAt)
         rows[number].announcedUntil = Self.distantPast
-        rows[number].isAnnounced = false
         guard !rows[number].isRevoked else { return false }
         switch rows[number].state {
         case .taken where isAnswered:
@@ -118,9 +151,9 @@ extension DeferredTable {
             return rows[number].needsRewrite
         }
         rows[number].needsRewrite = false
-        rows[number].content.sentAt = content.sentAt
+        let sentAt = rows[number].content.isSent ? rows[number].content.sentAt : content.sentAt
+        rows[number].content.sentAt = max(sentAt, content.sentAt)
         rows[number].announcedUntil = Self.distantPast
-        rows[number].isAnnounced = false
         if isActive {
             owesNothing(row, until: content.push.notBefore)
         } else {

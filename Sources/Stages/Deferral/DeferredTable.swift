@@ -21,6 +21,8 @@ package struct DeferredTable: ~Copyable {
     private var tokens = ByteArena()
     private var waiting = WakeHeap()
     private var ready: [Queue]
+    /// The rows of each route whose push is announced, or about to be, and not made yet.
+    var announcedCounts: [Int]
     /// The row of each holder, indexed by `HolderID`; 0 for none.
     private var rowsByHolder: [UInt32] = []
     private var sweepPosition = 0
@@ -71,6 +73,8 @@ package struct DeferredTable: ~Copyable {
         var announcedUntil = distantPast
         /// Whether Kafka has the announcement of the next push.
         var isAnnounced = false
+        /// Whether the row's record announces a push that has not been sent since.
+        var isOverstated = false
         var next = none
         var previous = none
     }
@@ -82,6 +86,7 @@ package struct DeferredTable: ~Copyable {
 
     package init(routes: Int, seed: UInt64) {
         ready = Array(repeating: Queue(), count: routes)
+        announcedCounts = Array(repeating: 0, count: routes)
         self.seed = seed
         // Row 0 marks an empty place in the index.
         rows.append(
@@ -236,8 +241,8 @@ package struct DeferredTable: ~Copyable {
     /// - Returns: whether the record says less than is owed. It must then be written again, or
     ///   whoever replays the topic would know only this record.
     package mutating func replace(
-        _ row: UInt32, with content: DeferredContent, saidAt: Int64, isActive: Bool,
-        _ tracker: inout OffsetTracker
+        _ row: UInt32, with content: DeferredContent, saidAt: Int64, isRewrite: Bool,
+        isActive: Bool, _ tracker: inout OffsetTracker
     ) -> Bool {
         let number = Int(row)
         let isKnown = saidAt <= rows[number].offset && !rows[number].isRevoked
@@ -246,8 +251,12 @@ package struct DeferredTable: ~Copyable {
         if content.isSent {
             return applySent(row, content, saidAt: saidAt, isOwn: isOwn, isActive: isActive)
         }
-        // This worker's own announcement gives the latest time at which the push may be sent.
-        if !isOwn {
+        // What the owner before has written again is its last word. This worker's own announcement
+        // gives the latest time at which the push may be sent.
+        let isCorrected = isKnown && isRewrite && !isOwn
+        if isCorrected {
+            rows[number].content.sentAt = content.sentAt
+        } else if !isOwn {
             rows[number].content.sentAt = max(rows[number].content.sentAt, content.sentAt)
         }
         var content = content
@@ -273,6 +282,10 @@ package struct DeferredTable: ~Copyable {
             rows[number].content.push.expiresAt = content.push.expiresAt
             rows[number].content.push.body = content.push.body
             rows[number].content.push.type = content.push.type
+            if isCorrected, rows[number].state == .waiting {
+                leave(row)
+                rest(row, until: rows[number].content.push.notBefore)
+            }
             return isNarrower
         }
         // A push has the row's claim: the row needs one of its own again.
@@ -298,6 +311,7 @@ package struct DeferredTable: ~Copyable {
     /// The row's record has been written again.
     package mutating func rewritten(_ row: UInt32) {
         rows[Int(row)].needsRewrite = false
+        rows[Int(row)].isOverstated = rows[Int(row)].state == .announcing
         if rows[Int(row)].unreadRewrites < .max { rows[Int(row)].unreadRewrites += 1 }
     }
 
@@ -340,10 +354,11 @@ package struct DeferredTable: ~Copyable {
 
     /// Takes a row out of its queue; its claim passes to a push.
     package mutating func take(_ row: UInt32) {
+        let announcedUntil = rows[Int(row)].announcedUntil
         leave(row)
         takenCount += 1
         rows[Int(row)].state = .taken
-        rows[Int(row)].isAnnounced = false
+        rows[Int(row)].announcedUntil = announcedUntil
     }
 
     /// Ends a row without a push. Its claim is given back, and with the last claim the row ends.
@@ -364,7 +379,6 @@ package struct DeferredTable: ~Copyable {
     /// Lets a row whose time has come wait for longer.
     package mutating func postpone(_ row: UInt32, until time: MonotonicTime) {
         leave(row)
-        rows[Int(row)].isAnnounced = false
         rest(row, until: time)
     }
 
@@ -445,6 +459,21 @@ package struct DeferredTable: ~Copyable {
         waiting.insert(row, at: min(time, rows[Int(row)].content.push.expiresAt))
     }
 
+    /// Puts a row before all others of its route.
+    mutating func enqueueFirst(_ row: UInt32) {
+        let route = Int(rows[Int(row)].route.rawValue)
+        rows[Int(row)].state = .ready
+        rows[Int(row)].previous = Self.none
+        rows[Int(row)].next = ready[route].head
+        if ready[route].head == Self.none {
+            ready[route].tail = row
+        } else {
+            rows[Int(ready[route].head)].previous = row
+        }
+        ready[route].head = row
+        readyCount += 1
+    }
+
     mutating func enqueue(_ row: UInt32) {
         let route = Int(rows[Int(row)].route.rawValue)
         rows[Int(row)].state = .ready
@@ -459,8 +488,14 @@ package struct DeferredTable: ~Copyable {
         readyCount += 1
     }
 
-    /// Takes the row out of the heap or the queue that it stands in.
+    /// Takes the row out of the heap or the queue that it stands in. A push that was announced and is
+    /// not made must be announced again.
     mutating func leave(_ row: UInt32) {
+        if rows[Int(row)].isAnnounced || rows[Int(row)].state == .announcing {
+            announcedCounts[Int(rows[Int(row)].route.rawValue)] -= 1
+            rows[Int(row)].isAnnounced = false
+            rows[Int(row)].announcedUntil = Self.distantPast
+        }
         switch rows[Int(row)].state {
         case .waiting: waiting.remove(row)
         case .ready: leaveQueue(row)
@@ -499,6 +534,12 @@ extension DeferredTable {
         precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")
         precondition(counts[.ready, default: 0] == readyCount, "the ready rows miscount")
         precondition(counts[.taken, default: 0] == takenCount, "the taken rows miscount")
+        for (route, count) in announcedCounts.enumerated() {
+            let announced = rows.count {
+                $0.route.rawValue == route && ($0.isAnnounced || $0.state == .announcing)
+            }
+            precondition(announced == count, "the announced rows miscount")
+        }
         let sent = rows.count { $0.state != .free && $0.content.isSent }
         precondition(sent == sentCount, "the rows that owe nothing miscount")
         precondition(index.count == count, "the index miscounts")

@@ -39,8 +39,8 @@ extension Configuration.MinimumGap {
                 "controls", \.controls, .duration(gaps),
                 "The least time between two pushes without a payload to one control, whichever worker "
                     + "sends them; what comes meanwhile is one push at its end. `0s` is none. A gap "
-                    + "longer than `delivery.holdMax` costs four records of the deferred topic for each "
-                    + "push: see docs/coalescing.md. Apple states no budget for controls."
+                    + "above some 8 s costs four records of the deferred topic for each push: see "
+                    + "docs/coalescing.md. Apple states no budget for controls."
             ).live,
             .value(
                 "widgets", \.widgets, .duration(gaps),

@@ -283,6 +283,11 @@ extension WorkerMetrics {
                 + "minimum gap before (`planning.minimumGap`)."
         ) { $0.counters.pushesPaced },
         counter(
+            "lamplighter_gaps_forgotten_total",
+            "Pushes after which no minimum gap is kept, since `delivery.deferredMax` tokens of this "
+                + "worker are within theirs."
+        ) { $0.counters.gapsForgotten },
+        counter(
             "lamplighter_pushes_unqueued_total",
             "Pushes that ended while they were not in memory, such as those to suppressed tokens and "
                 + "those that expired in the deferred topic."
