@@ -192,6 +192,8 @@ extension DeferredPushes {
     mutating func endUnsent(
         _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
+        // What was announced is not sent after all.
+        if table.isAnnounced(row) { table.withdraw(row) }
         let gap = book.pacing.longGap(
             of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
         guard let gap, let end = gapEnd(row, gap), end > now.monotonic else {

@@ -276,6 +276,22 @@ internal import Testing
         #expect(next.deliver() == 0)
     }
 
+    @Test func `a push that expires when it is announced leaves no gap behind`() {
+        let soon = worker.pipeline.now.wall + .seconds(5)
+        worker.pipeline.event("door", #"{"v":1,"expiresAt":"\#(soon.rfc3339)"}"#)
+        #expect(worker.pipeline.take().isEmpty)
+        worker.deferred.produce()
+        worker.deferred.read()
+        worker.pipeline.pass(.zero)
+        let announcement = worker.pipeline.takeRecords()
+        worker.pipeline.pass(.seconds(6))
+        worker.pipeline.acknowledge(announcement)
+        #expect(worker.deliver() == 0)
+        #expect(worker.pipeline.counters.expired == 1)
+        worker.pipeline.event("door")
+        #expect(worker.deliver() == 1)
+    }
+
     @Test func `where too many tokens are within their gap, further ones have none`() {
         let worker = Worker { $0.deferredMax = 1 }
         worker.pipeline.registerControl("B", [2], shows: ["window"])

@@ -5,8 +5,8 @@ package import PushModel
 
 /// Rows of `deferred` that have ended before this worker has read a rewrite of them. The rewrite
 /// comes before the row's tombstone. Taken for a new row, it would cause the push to be sent once
-/// more, perhaps after a newer payload. There are few: a row is rewritten only for what another
-/// worker has written about its key, and each entry leaves with the row's tombstone.
+/// more, perhaps after a newer payload. There are few: a row's rewrites are nearly always
+/// read before it ends, and each entry leaves with the row's tombstone.
 package struct UnreadRewrites {
     private struct Key: Hashable {
         /// The row's key, as `DeferredTable.hash` has it.
