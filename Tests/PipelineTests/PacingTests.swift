@@ -53,6 +53,16 @@ internal import Testing
             return sent.count + (sent.isEmpty ? 0 : run().count)
         }
 
+        /// An event comes, and its push is written to the topic and read back: the announcement is the
+        /// next record.
+        func deferPush(_ value: String? = nil) {
+            pipeline.event("door", value)
+            #expect(pipeline.take().isEmpty)
+            deferred.produce()
+            deferred.read()
+            pipeline.pass(.zero)
+        }
+
         /// Whether no row is left, not even one that only keeps the time.
         var isDone: Bool { pipeline.load.deferred + pipeline.load.pacedTokens == 0 }
         var latest: DeferredFixture.Record { deferred.log.last! }
@@ -87,11 +97,7 @@ internal import Testing
     }
 
     @Test func `a push is announced in Kafka before it is handed over`() throws {
-        worker.pipeline.event("door")
-        #expect(worker.pipeline.take().isEmpty)
-        worker.deferred.produce()
-        worker.deferred.read()
-        worker.pipeline.pass(.zero)
+        worker.deferPush()
         let announcement = worker.pipeline.takeRecords()
         #expect(announcement.count == 1 && announcement[0].value.contains("lastSentAt"))
         worker.pipeline.pass(.seconds(1))
@@ -102,11 +108,7 @@ internal import Testing
     }
 
     @Test func `an announcement that Kafka refuses is written again, and nothing is sent before`() {
-        worker.pipeline.event("door")
-        #expect(worker.pipeline.take().isEmpty)
-        worker.deferred.produce()
-        worker.deferred.read()
-        worker.pipeline.pass(.zero)
+        worker.deferPush()
         let announcement = worker.pipeline.takeRecords()
         worker.pipeline.pipeline.refused(announcement[0].ticket)
         worker.pipeline.pass(.seconds(1))
@@ -115,11 +117,7 @@ internal import Testing
     }
 
     @Test func `an event that comes while the push is announced is told by that push`() {
-        worker.pipeline.event("door")
-        #expect(worker.pipeline.take().isEmpty)
-        worker.deferred.produce()
-        worker.deferred.read()
-        worker.pipeline.pass(.zero)
+        worker.deferPush()
         let announcement = worker.pipeline.takeRecords()
         worker.deferred.write(worker.deferred.log[0])
         worker.deferred.read()
@@ -183,11 +181,7 @@ internal import Testing
     }
 
     @Test func `a partition that is given back in order announces nothing that was not sent`() {
-        worker.pipeline.event("door")
-        #expect(worker.pipeline.take().isEmpty)
-        worker.deferred.produce()
-        worker.deferred.read()
-        worker.pipeline.pass(.zero)
+        worker.deferPush()
         worker.deferred.produce()
         #expect(worker.latest.contains("lastSentAt"))
         worker.pipeline.pipeline.drain = .until(worker.pipeline.now.monotonic + .seconds(2))
@@ -256,11 +250,7 @@ internal import Testing
     }
 
     @Test func `a push that an operator drops while it is announced is not sent`() {
-        worker.pipeline.event("door")
-        #expect(worker.pipeline.take().isEmpty)
-        worker.deferred.produce()
-        worker.deferred.read()
-        worker.pipeline.pass(.zero)
+        worker.deferPush()
         // The operator's tombstone comes before the announcement.
         worker.deferred.write(
             DeferredFixture.Record(
@@ -278,11 +268,7 @@ internal import Testing
 
     @Test func `a push that expires when it is announced leaves no gap behind`() {
         let soon = worker.pipeline.now.wall + .seconds(5)
-        worker.pipeline.event("door", #"{"v":1,"expiresAt":"\#(soon.rfc3339)"}"#)
-        #expect(worker.pipeline.take().isEmpty)
-        worker.deferred.produce()
-        worker.deferred.read()
-        worker.pipeline.pass(.zero)
+        worker.deferPush(#"{"v":1,"expiresAt":"\#(soon.rfc3339)"}"#)
         let announcement = worker.pipeline.takeRecords()
         worker.pipeline.pass(.seconds(6))
         worker.pipeline.acknowledge(announcement)
@@ -314,11 +300,7 @@ internal import Testing
         worker.pipeline.pass(.seconds(1))
         #expect(worker.deliver() == 1)
         worker.pipeline.pass(.seconds(60))
-        worker.pipeline.event("door")
-        _ = worker.pipeline.take()
-        worker.deferred.produce()
-        worker.deferred.read()
-        worker.pipeline.pass(.zero)
+        worker.deferPush()
         // While the announcement is on its way to Kafka the worker gives up all it can.
         worker.deferred.produce()
         worker.deferred.write(worker.deferred.log[0])
