@@ -274,6 +274,7 @@ internal import Testing
         worker.pipeline.acknowledge(announcement)
         #expect(worker.deliver() == 0)
         #expect(worker.pipeline.counters.expired == 1)
+        #expect(worker.isDone && worker.latest.value == nil, "no time is kept, as none was sent")
         worker.pipeline.event("door")
         #expect(worker.deliver() == 1)
     }
