@@ -17,6 +17,10 @@ struct Handover: ~Copyable {
     var random: SplitMix64
     /// The last outcomes, for people.
     var recent = RecentOutcomes()
+    /// How many pushes were taken and held back since the turn began.
+    private var heldBack = 0
+    /// Whether so many were that the others are for the next turn.
+    var isCutShort: Bool { heldBack >= HoldWatch.spillMax }
     private let byAddress = PassedByAddress()
 
     init(seed: UInt64) {
@@ -28,6 +32,8 @@ struct Handover: ~Copyable {
             return UnsafeBufferPointer(copy)
         }
     }
+
+    mutating func beginTurn() { heldBack = 0 }
 
     deinit { for body in constantBodies { body.deallocate() } }
 
@@ -41,7 +47,6 @@ struct Handover: ~Copyable {
         guard book.pushes.hasQueued(in: pool) else { return 0 }
         var most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
-        var heldBack = 0
         let mayHoldBack = breakers.hasTokenFaults || book.pacing.isOn
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
         var next = most > 0 ? takeOne(from: pool, &book, &breakers, now: now) : nil
@@ -51,9 +56,7 @@ struct Handover: ~Copyable {
                 !mayHoldBack
                     || !isHeldBack(slot, &book, &breakers, &deferral, &outbox, now: now)
             else {
-                heldBack += 1
-                // What a turn may do is bounded.
-                if heldBack == HoldWatch.spillMax { most = taken + (next == nil ? 0 : 1) }
+                if isCutShort { most = taken + (next == nil ? 0 : 1) }
                 // The allowance that this push was taken on is free again, so another one may be
                 // taken.
                 if next == nil, taken < most {
@@ -113,13 +116,14 @@ struct Handover: ~Copyable {
     /// a short time ago; the next push goes instead.
     // Not inlined, since no push needs it as long as no token has a fault and no route a gap.
     @inline(never)
-    private func isHeldBack(
+    private mutating func isHeldBack(
         _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {
         if breakers.hasTokenFaults,
             isFaulty(slot, &book, &breakers, &deferral, &outbox, now: now)
         {
+            heldBack += 1
             return true
         }
         guard book.pacing.isOn else { return false }
@@ -128,6 +132,7 @@ struct Handover: ~Copyable {
             return false
         }
         breakers.notSent(route)
+        heldBack += 1
         return true
     }
 

@@ -342,6 +342,7 @@ package struct PushPipeline: ~Copyable {
     /// Does what is due: pushes whose rest is over, dead letters whose time has come, pools that
     /// have gone silent. Called once a turn.
     package mutating func advance(now: Now) {
+        handover.beginTurn()
         restrictions.advance(book, &breakers, &fanOut, now: now)
         breakers.earnQuotas(now: now.monotonic)
         book.pushes.wake(now: now.monotonic)
@@ -363,6 +364,7 @@ package struct PushPipeline: ~Copyable {
     /// When `advance` or `takeReady` next has something to do without a further fact. A breaker
     /// whose time has come is left out: it waits for delivery to have room, which is a fact.
     package func nextDue(now: Now) -> MonotonicTime {
+        if handover.isCutShort { return now.monotonic }
         if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
         let due = min(
             min(book.pushes.nextWake, outbox.letters.nextDue, outbox.repeated.nextDue),

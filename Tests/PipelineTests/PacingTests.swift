@@ -334,6 +334,29 @@ internal import Testing
         #expect(pipeline.takeRecords().count == pipeline.pipeline.book.settings.deferredSlots)
     }
 
+    @Test func `what one turn defers is bounded, and the next turn is at once`() {
+        let pipeline = PipelineFixture { settings in
+            settings.slots = 4096
+            settings.immediateFanOutMax = 2000
+            settings.holdMax = .seconds(10)
+            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(60)
+        }
+        pipeline.checksEachCall = false
+        for number in 0..<1100 {
+            let token = [2, UInt8(number / 256), UInt8(number % 256)]
+            pipeline.registerControl("A\(number)", token, shows: ["door"])
+        }
+        pipeline.event("door")
+        #expect(pipeline.take().isEmpty)
+        let first = pipeline.takeRecords().count
+        #expect(first < 1100 && first >= 1024)
+        #expect(pipeline.pipeline.nextDue(now: pipeline.now) <= pipeline.now.monotonic)
+        pipeline.pass(.zero)
+        #expect(pipeline.take().isEmpty)
+        #expect(pipeline.takeRecords().count == 1100 - first)
+        #expect(pipeline.pipeline.nextDue(now: pipeline.now) > pipeline.now.monotonic)
+    }
+
     @Test func `an event that comes while the push is in flight is told when the gap is over`() {
         worker.pipeline.event("door")
         let sent = worker.run()
