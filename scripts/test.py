@@ -43,7 +43,9 @@ SUMMARY = re.compile(
     r"Test run with (\d+) tests? in (\d+) suites? (?:passed|failed) after [\d.]+ seconds"
     r"(?: with (\d+) issues?)?")
 TELLS_FAILURE = re.compile("✘|Fatal error|error:")
-FAILURE_LINES_MAX = 100
+# Of what explains a failure, often the log of a program: how it begins, and how it ends.
+EXPLAINING_LINES = (3, 8)
+FAILURE_LINES_MAX = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,12 +65,17 @@ class Run:
     @property
     def complaints(self):
         """Of each failure the line, and what explains it."""
-        lines = self.output.splitlines()
-        told = [number for number, line in enumerate(lines) if TELLS_FAILURE.search(line)]
-        shown = sorted({near for number in told for near in range(number, number + 4)})
-        return [lines[number] for number in shown
-                if number < len(lines) and not lines[number].startswith(("◇", "✔"))] \
-            + [f"✘ The process of {self.selection or 'all tests'} ended with {self.status}."]
+        blocks = []
+        for line in self.output.splitlines():
+            if TELLS_FAILURE.search(line):
+                blocks.append([])
+            elif line.startswith(("◇", "✔")):
+                continue
+            if blocks:
+                blocks[-1].append(line)
+        shown = [line for block in blocks for line in shortened(block)]
+        return shown + [
+            f"✘ The process of {self.selection or 'all tests'} ended with {self.status}."]
 
 
 class Runner:
@@ -137,6 +144,12 @@ class Runner:
             running = list(self.running)
         for process in running:
             self._kill(process)
+
+
+def shortened(lines):
+    """The beginning and the end of an explanation."""
+    first, last = EXPLAINING_LINES
+    return lines if len(lines) <= first + last else [*lines[:first], "  …", *lines[-last:]]
 
 
 def suite_of(test):

@@ -21,11 +21,7 @@ extension ProcessFleet {
                 "registrar-key", "create", "--id", "phones", "--app", Neighbourhood.app, "--append",
                 path(WorkerConfiguration.registrarKeysFile),
             ], log: registrarKeyFile, errors: path("registrar-key.log"))
-        let deadline = ContinuousClock.now + .seconds(10)
-        while maker.isRunning, ContinuousClock.now < deadline {
-            Thread.sleep(forTimeInterval: 0.01)
-        }
-        guard case .exited(0) = maker.ending else {
+        guard hasEnded([maker], by: .now + .seconds(60)), case .exited(0) = maker.ending else {
             throw FleetError(
                 description: "no key for the registrar: \(tail("registrar-key.log"))")
         }

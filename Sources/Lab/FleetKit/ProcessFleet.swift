@@ -30,6 +30,8 @@ package final class ProcessFleet: Sendable {
     /// The time from the last registration to the first event: a group's first join takes 3 s in
     /// the embedded Kafka, and nothing is delivered before.
     private static let trafficGrace = Duration.seconds(3)
+    /// How long a process may take to end once it is killed.
+    private static let killMax = Duration.seconds(60)
 
     package init(_ plan: FleetPlan) throws {
         self.plan = plan
@@ -125,9 +127,14 @@ package final class ProcessFleet: Sendable {
         state.withLock { $0.registrar = registrar }
     }
 
-    /// Kills the registrar at once and starts another in its place.
+    /// Kills the registrar at once and starts another in its place, on the same port.
     package func killRegistrar() throws {
         registrar?.signal(9)
+        // Its threads of low priority need some processor time to end, and its port is taken until
+        // then: seconds on a busy machine.
+        guard hasEnded([registrar].compactMap(\.self), by: .now + Self.killMax) else {
+            throw FleetError(description: "the registrar did not end when it was killed")
+        }
         try startRegistrar()
     }
 
@@ -314,9 +321,17 @@ package final class ProcessFleet: Sendable {
 
     private func end(_ processes: [FleetProcess], by deadline: ContinuousClock.Instant) {
         for process in processes { process.signal(15) }
-        while processes.contains(where: \.isRunning), ContinuousClock.now < deadline {
-            Thread.sleep(forTimeInterval: 0.02)
-        }
+        guard !hasEnded(processes, by: deadline) else { return }
         for process in processes { process.signal(9) }
+        _ = hasEnded(processes, by: .now + Self.killMax)
+    }
+
+    /// Waits until all of the processes have ended; false if the deadline comes first.
+    func hasEnded(_ processes: [FleetProcess], by deadline: ContinuousClock.Instant) -> Bool {
+        while processes.contains(where: \.isRunning) {
+            guard ContinuousClock.now < deadline else { return false }
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+        return true
     }
 }
