@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import FlatMemory
 internal import PushModel
 
 /// The least time between two pushes without a payload to one token.
@@ -9,17 +10,18 @@ internal import PushModel
 /// A gap that a push may be held for is kept in the memory of the worker that sends: it is exact as long as
 /// one worker sends to the token. A longer one is kept by the owner of the token's partition of
 /// `deferred`, which alone sends such pushes: see `DeferredPushes+Pacing`.
-struct Pacing {
+struct Pacing: ~Copyable {
     /// Whether any route has a gap.
     private(set) var isOn = false
     private var gaps: [Duration]
     /// How long a push may be held.
     private var heldMax: Duration
-    /// When each token was last sent a push, in milliseconds, indexed by `TokenID`; 0 for never.
-    /// Empty where no gap is short. What the numbers leave out of the time returns every 49 days:
+    /// When each token was last sent a push, in milliseconds, indexed by `TokenID.position`; 0 for
+    /// never. Empty where no gap is short. What the numbers leave out of the time returns every 49 days:
     /// once in so long a token may wait for a gap that it need not keep, as may a new token that has
     /// the number of one that is gone.
-    private var sentAt: [UInt32] = []
+    private var sentAt = Column<UInt32>(capacity: 1)
+    private let byAddress = PassedByAddress()
 
     enum Gap {
         case none
@@ -42,7 +44,11 @@ struct Pacing {
             return settings.minimumGaps.gap(type, app: routing.name(of: route.app))
         }
         isOn = gaps.contains { $0 > .zero }
-        if !gaps.contains(where: { $0 > .zero && $0 <= heldMax }) { sentAt = [] }
+        if !gaps.contains(where: { $0 > .zero && $0 <= heldMax }) {
+            sentAt = Column(capacity: 1)
+        } else if sentAt.capacity == 1 {
+            sentAt = Column(capacity: TokenID.positionsMax)
+        }
     }
 
     /// The gap of pushes with this coalescing key; those with a payload have none.
@@ -52,6 +58,9 @@ struct Pacing {
         return gap <= heldMax ? .short(gap) : .long(gap)
     }
 
+    /// The gaps that are kept in `deferred`, by route; zero where there is none.
+    var longGaps: [Duration] { gaps.map { $0 > heldMax ? $0 : .zero } }
+
     func longGap(of route: RouteID, coalescingKey: UInt64) -> Duration? {
         guard isOn, case .long(let gap) = gap(of: route, coalescingKey: coalescingKey) else {
             return nil
@@ -60,13 +69,13 @@ struct Pacing {
     }
 
     /// The memory of what was sent, in bytes.
-    var bytes: Int { sentAt.capacity * MemoryLayout<UInt32>.stride }
+    var bytes: Int { sentAt.bytes }
 
     // MARK: Short gaps
 
     /// When the token may be sent its next push; nil where that is now.
     func nextSend(_ token: TokenID, gap: Duration, now: MonotonicTime) -> MonotonicTime? {
-        let index = Int(token.rawValue)
+        let index = token.position
         guard index < sentAt.count, sentAt[index] > 0 else { return nil }
         let passed = Int64(Int32(bitPattern: Self.milliseconds(now) &- sentAt[index]))
         let wanted = Int64(gap / .milliseconds(1))
@@ -76,10 +85,9 @@ struct Pacing {
 
     /// The token was sent a push.
     mutating func sent(_ token: TokenID, now: MonotonicTime) {
-        let index = Int(token.rawValue)
-        if index >= sentAt.count {
-            sentAt.append(contentsOf: repeatElement(0, count: index + 1 - sentAt.count))
-        }
+        let index = token.position
+        // Memory that was never written is zero.
+        sentAt.extend(to: index + 1)
         sentAt[index] = max(1, Self.milliseconds(now) &+ 1)
     }
 

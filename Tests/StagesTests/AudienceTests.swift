@@ -21,6 +21,23 @@ private typealias Fixture = AudienceFixture
         #expect(audience.statistics.subscriptions == 3)
     }
 
+    /// What is kept for each token elsewhere is found by the position.
+    @Test func `no two tokens of an audience have the same position, and few lie idle`() {
+        var audience = Fixture.audience()
+        for number in 0..<2000 {
+            // Of 4 bytes to 67, and those of 32 bytes most of all.
+            let length = number % 2 == 0 ? 32 : 4 + number % 64
+            let name = "\(number)".padding(to: length)
+            audience.apply(Fixture.registration("i\(number)", [ShownRow(name, "door")]))
+        }
+        let list = audience.subject(named: "door", app: Fixture.home)!
+        let positions = (0..<audience.count(list)).map {
+            audience.entry(list, at: $0).token.position
+        }
+        #expect(Set(positions).count == positions.count && positions.count > 1900)
+        #expect(positions.max()! < positions.count * 2)
+    }
+
     @Test func `an audience keeps the subjects of two apps apart`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", app: Fixture.home, [ShownRow("t1", "door-1")]))
@@ -230,5 +247,11 @@ private typealias Fixture = AudienceFixture
         audience.reclaimKinds()
         #expect(audience.kind(Fixture.home, named: "lamp") != nil)
         audience.checkInvariants()
+    }
+}
+
+extension String {
+    fileprivate func padding(to length: Int) -> String {
+        String((self + String(repeating: "x", count: max(0, length - count))).prefix(length))
     }
 }
