@@ -21,7 +21,7 @@ STALL = number("OVERLOAD_STALL", 60)
 RATE = number("OVERLOAD_RATE", 10_000)
 HOT = number("OVERLOAD_HOT", 1_000_000)
 BEFORE, AFTER = 5, 10
-DRAIN_MAX = 300
+DRAIN_MAX = 1200
 # Small events, of a control each.
 SMALL_RATE = 200
 SMALL_SECONDS = 5

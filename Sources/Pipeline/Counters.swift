@@ -64,6 +64,10 @@ package struct Counters: Sendable, Equatable {
     /// Pushes after which no gap is kept, since too many tokens (`delivery.deferredMax`) are within
     /// theirs.
     package var gapsForgotten = 0
+    /// Accepted pushes above the budget of their token's day.
+    package var pushesOverBudget = 0
+    /// How often a push was deferred to the end of a window, since the token's budget was spent.
+    package var pushesThinned = 0
     /// Deferred payloads that this worker has forgotten, so that a newer one will not end them.
     package var payloadsForgotten = 0
     /// Pushes that ended unsent because a newer payload of their collapse ID was accepted.

@@ -56,6 +56,8 @@ package struct ExplainedToken: Sendable {
     package var breakers: [TrippedBreaker] = []
     /// Those of its pushes and of the events of what it shows.
     package var restrictions: [ExplainedRestriction] = []
+    /// What this worker has sent it today and what it should at most, where its pushes have a budget.
+    package var sentToday: (pushes: Int, budget: Int)?
     /// Until when its pushes wait because the token has a fault of its own.
     package var heldUntil: WallTime?
     /// The last outcomes of pushes to it, newest first.

@@ -49,6 +49,7 @@ extension Handover {
         _ book: inout PushBook, _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) {
         book.tally.accepted(route, push.type, writtenAt: push.writtenAt, now: now.wall)
+        if book.budgets.isOn { book.countAgainstBudget(slot, push, route: route, now: now) }
         if push.coalescingKey != 0 {
             deferral.payloadAccepted(slot, areWalking: areWalking, &book, &outbox, now: now)
         } else if book.pacing.isOn {

@@ -47,7 +47,8 @@ struct Handover: ~Copyable {
         guard book.pushes.hasQueued(in: pool) else { return 0 }
         var most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
-        let mayHoldBack = breakers.hasTokenFaults || book.pacing.isOn
+        let mayHoldBack =
+            breakers.hasTokenFaults || book.pacing.isOn || book.budgets.isThinning
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
         var next = most > 0 ? takeOne(from: pool, &book, &breakers, now: now) : nil
         while let slot = next {
@@ -112,8 +113,8 @@ struct Handover: ~Copyable {
         return false
     }
 
-    /// Whether the push must wait because its token has a fault of its own, or was sent another one
-    /// a short time ago; the next push goes instead.
+    /// Whether the push must wait because its token has a fault of its own, was sent another one
+    /// a short time ago, or was sent enough today; the next push goes instead.
     // Not inlined, since no push needs it as long as no token has a fault and no route a gap.
     @inline(never)
     private mutating func isHeldBack(
@@ -126,11 +127,13 @@ struct Handover: ~Copyable {
             heldBack += 1
             return true
         }
-        guard book.pacing.isOn else { return false }
         let route = book.pushes.route(of: slot)
-        guard deferral.keepsDistance(slot, &book, &outbox, breakers, now: now) else {
-            return false
-        }
+        guard
+            book.budgets.isThinning
+                && deferral.waitsForWindow(slot, &book, &outbox, breakers, now: now)
+                || book.pacing.isOn
+                    && deferral.keepsDistance(slot, &book, &outbox, breakers, now: now)
+        else { return false }
         breakers.notSent(route)
         heldBack += 1
         return true

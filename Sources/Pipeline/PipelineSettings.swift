@@ -24,6 +24,8 @@ package struct PipelineSettings: Sendable {
     package var fanOutMax = Int.max
     /// How far the pushes without a payload to one token are apart.
     package var minimumGaps = MinimumGaps()
+    /// How many pushes a token should be sent a day.
+    package var budgets = BudgetSettings()
     /// What is paused, dropped and limited beside what operators have asked for.
     package var restrictions: [ConfiguredRestriction] = []
     /// The topic that shards are written to; nil splits no event.
@@ -124,6 +126,7 @@ package struct PipelineSettings: Sendable {
         adopted.spreadAbove = other.spreadAbove
         adopted.fanOutMax = other.fanOutMax
         adopted.minimumGaps = other.minimumGaps
+        adopted.budgets = other.budgets
         adopted.restrictions = other.restrictions
         adopted.deferredMax = other.deferredMax
         adopted.attemptsMax = other.attemptsMax

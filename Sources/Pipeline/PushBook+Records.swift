@@ -70,7 +70,7 @@ extension PushBook {
 
     /// The push's subject; empty if nobody shows it any more, since its number may mean another
     /// subject by now.
-    private func subject(of push: PushContent, app: AppID) -> [UInt8] {
+    func subject(of push: PushContent, app: AppID) -> [UInt8] {
         guard push.subject != .none else { return [] }
         let bytes = audience.subjectBytes(of: push.subject)
         let hash = audience.hash(app, bytes, isKindWide: audience.isKindWide(push.subject))

@@ -42,6 +42,8 @@ struct PushBook: ~Copyable {
     var traces: TraceBook
     /// How far apart pushes to one token are.
     var pacing: Pacing
+    /// How many pushes tokens were sent today.
+    var budgets: TokenBudgets
     private let byAddress = PassedByAddress()
 
     struct RouteTraits: BitwiseCopyable {
@@ -72,6 +74,7 @@ struct PushBook: ~Copyable {
         traces = TraceBook(settings.tracing, seed: settings.seed)
         tally = PushTally(routing: routing)
         pacing = Pacing(routing: routing, settings: settings)
+        budgets = TokenBudgets(settings.budgets)
     }
 
     /// Counts the rows of a registration that could not be taken as they were.

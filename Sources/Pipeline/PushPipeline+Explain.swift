@@ -44,6 +44,11 @@ extension PushPipeline {
         for slot in book.pushes(of: token) { explained.add(book.explainedPush(slot, now: now)) }
         explained.heldUntil = breakers.held(bytes, route, now: now.monotonic)
             .map { now.wall(at: $0) }
+        if let type = book.traits(of: route).changeType, book.budgets.limit(of: type) > 0 {
+            explained.sentToday = (
+                book.budgets.used(token, bytes, now: now.wall), book.budgets.limit(of: type)
+            )
+        }
         explained.outcomes = outcomes(of: bytes, route)
     }
 

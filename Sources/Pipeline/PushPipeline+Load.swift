@@ -104,7 +104,7 @@ extension PushPipeline {
             ("payload_order", deferral.order.bytes + deferral.ends.bytes),
             ("outbox", outbox.bytes), ("recent_outcomes", handover.recent.bytes),
             ("correlations", book.correlations.bytes), ("traces", book.traces.bytes),
-            ("pacing", book.pacing.bytes),
+            ("pacing", book.pacing.bytes), ("budgets", book.budgets.bytes),
         ]
     }
 
@@ -117,6 +117,25 @@ extension PushPipeline {
         counters.routeBreakersOpened = breakers.routesOpened
         counters.payloadsForgotten = deferral.payloadsForgotten
         return counters
+    }
+
+    /// What today's pushes have come to, of each push type that has a budget.
+    package func budgetUses(now: Now) -> [BudgetUse] {
+        PushType.allTypes.compactMap { type in
+            let limit = book.budgets.limit(of: type)
+            guard limit > 0 else { return nil }
+            let use = book.budgets.use(of: type, now: now.wall)
+            return BudgetUse(
+                type: type, limit: limit, tokensOver: use.tokensOver, pushesOver: use.pushesOver)
+        }
+    }
+
+    /// The subjects with the most pushes above their tokens' budgets today, the first of them first.
+    package func subjectsOverBudget(now: Now) -> [SubjectOverBudget] {
+        book.budgets.topSubjects(BudgetUse.subjectsMax, now: now.wall).map {
+            SubjectOverBudget(
+                app: book.routing.name(of: $0.app), subject: $0.name, pushes: $0.count)
+        }
     }
 
     /// The pushes that have ended.

@@ -74,14 +74,14 @@ package struct PushPipeline: ~Copyable {
             // Periods are in the order of their ends only as long as all are equally long.
             outbox.tellRepeated(&book, now: .distantFuture, all: true)
         }
+        if settings.budgets != book.settings.budgets { book.budgets.adopt(settings.budgets) }
         let gaps = book.settings.minimumGaps
         book.settings = settings
         restrictions.adopt(settings.restrictions)
         if settings.minimumGaps != gaps {
             book.pacing.adopt(settings, book.routing)
-            deferral.table.gapsChanged { [pacing = book.pacing] route in
-                pacing.longGap(of: route, coalescingKey: 0) ?? .zero
-            }
+            let gaps = book.pacing.longGaps
+            deferral.table.gapsChanged { gaps[Int($0.rawValue)] }
         }
         breakers.adopt(
             backoff: settings.breakerBackoff, tokenBackoff: settings.retryBackoff,

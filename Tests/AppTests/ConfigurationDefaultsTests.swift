@@ -26,6 +26,9 @@ import Testing
         ("planning.minimumGap.apps.com.example.home.controls", "0s", "24h", "-1s", "86401s"),
         ("planning.minimumGap.apps.com.example.home.widgets", "0s", "24h", "-1s", "86401s"),
         ("planning.minimumGap.apps.com.example.home.background", "0s", "24h", "-1s", "86401s"),
+        ("planning.budget.controls", "0", "1440", "-1", "1441"),
+        ("planning.budget.widgets", "0", "1440", "-1", "1441"),
+        ("planning.budget.background", "0", "1440", "-1", "1441"),
         ("deadLetters.repeatAfter", "0s", "24h", "-1s", "86401s"),
         ("delivery.threads", "1", "64", "0", "65"),
         ("delivery.attemptsMax", "1", "100", "0", "101"),
@@ -146,6 +149,10 @@ private let defaults = """
     planning.minimumGap.controls: 0s
     planning.minimumGap.widgets: 0s
     planning.minimumGap.background: 30m
+    planning.budget.controls: 0
+    planning.budget.widgets: 0
+    planning.budget.background: 0
+    planning.budget.thin: false
     planning.restrictions: []
     planning.wire.controls.priority: 10
     planning.wire.controls.expiration: immediate

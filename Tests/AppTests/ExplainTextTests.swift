@@ -91,6 +91,7 @@ internal import Testing
                         nextProbeSeconds: 7)
                 ]
                 token.heldUntil = time
+                token.sentToday = TokenReply.SentToday(pushes: 1, budget: 60)
             })
         #expect(
             waiting.dropFirst(3) == [
@@ -100,6 +101,7 @@ internal import Testing
                     + "answers InvalidProviderToken: check the key; the next probe is in 7 s.",
                 "  APNs has failed for this token again and again while it took pushes to others: "
                     + "its pushes wait until 2026-11-20 14:03:12 UTC, then one is tried.",
+                "  Sent 1 push today (UTC); its budget is 60.",
             ])
         let words: [(TokenReply.State, String)] = [
             (.queued, "stands in the queue"), (.inFlight, "is on its way to APNs"),

@@ -66,6 +66,7 @@ internal import Testing
         }
         status.schemas = WorkerStatus.Schemas(known: 1, awaited: 1, counts: SchemaSource.Counts())
         status.deadLetters = [WorkerStatus.ReasonCount(reason: "BadDeviceToken", count: 6)]
+        status.budgets = [BudgetUse(type: .widgets, limit: 60, tokensOver: 8, pushesOver: 9)]
         status.memory = [WorkerStatus.PartMemory(part: "index", bytes: 7)]
         status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")
         status.process.cpuTime = .milliseconds(1250)

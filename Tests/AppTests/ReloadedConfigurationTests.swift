@@ -99,6 +99,9 @@ import Testing
         let gaps = ["controls", "widgets", "background"].flatMap { type in
             ["planning.minimumGap.\(type)", "planning.minimumGap.apps.\(type)"]
         }
+        let budget = ["controls", "widgets", "background", "thin"].map {
+            "planning.budget.\($0)"
+        }
         #expect(
             Set(live)
                 == Set(
@@ -113,6 +116,6 @@ import Testing
                         "planning.restrictions", "planning.fanOutMax", "planning.spread",
                         "planning.spreadAbove", "deadLetters.repeatAfter",
                         "deadLetters.eventBytesMax", "log.level", "log.format",
-                    ] + wire + gaps))
+                    ] + wire + gaps + budget))
     }
 }

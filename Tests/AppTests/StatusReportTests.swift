@@ -3,11 +3,11 @@
 
 internal import Delivery
 internal import Foundation
-internal import Pipeline
 internal import PushModel
 internal import Telemetry
 internal import Testing
 
+@testable internal import Pipeline
 @testable internal import Worker
 
 @Suite struct `The status report` {
@@ -66,6 +66,14 @@ internal import Testing
                 sample: [
                     .init(subject: "door-1", at: WallTime(rfc3339: "2026-11-21T06:11:59Z")!)
                 ]), .init(topic: "doors", count: 0, sample: []),
+        ]
+        status.budgets = [
+            BudgetUse(type: .controls, limit: 48, tokensOver: 0, pushesOver: 0),
+            BudgetUse(type: .widgets, limit: 60, tokensOver: 1204, pushesOver: 3000),
+        ]
+        status.subjectsOverBudget = [
+            SubjectOverBudget(
+                app: "com.example.Home", subject: Array("door-1".utf8), pushes: 2100)
         ]
         status.setAside = [
             .init(
@@ -209,6 +217,9 @@ internal import Testing
                 "unmatched    orders: 1,204 events, such as dor-1",
                 "passed over  orders: 7 events, such as door-1",
                 "set aside    lamplighter.registrations: 1,204 rows, unroutable",
+                "budget       controls: no token was sent more than 48 today",
+                "budget       widgets: 1,204 tokens sent more than 60 today, 3,000 pushes above it",
+                "over budget  door-1 of com.example.Home: 2,100 pushes",
                 "totals       1,000 events, 5,000 accepted, 0 rejected, 0 expired, 0 suppressed, "
                     + "0 dead letters",
                 "",

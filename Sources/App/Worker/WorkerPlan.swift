@@ -192,6 +192,7 @@ extension PipelineSettings {
         fanOutMax = configuration.planning.fanOutMax ?? .max
         restrictions = configuration.planning.restrictions
         minimumGaps = MinimumGaps(configuration.planning.minimumGap)
+        budgets = BudgetSettings(configuration.planning.budget)
         deadLetterTokensMax = configuration.deadLetters.tokensMax
         deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
         deadLetterRepeatAfter = configuration.deadLetters.repeatAfter
@@ -207,6 +208,16 @@ extension PipelineSettings {
         }
         self.eventTopics = eventTopics
         seed = UInt64.random(in: .min ... .max)
+    }
+}
+
+extension BudgetSettings {
+    init(_ configured: Configuration.Budget) {
+        self.init()
+        limits[Int(PushType.controls.rawValue)] = configured.controls
+        limits[Int(PushType.widgets.rawValue)] = configured.widgets
+        limits[Int(PushType.background.rawValue)] = configured.background
+        isThinning = configured.thin
     }
 }
 

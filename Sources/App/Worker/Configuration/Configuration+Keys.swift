@@ -111,6 +111,9 @@ extension Configuration.Planning {
             .section(
                 "minimumGap", \.minimumGap, Configuration.MinimumGap.keys,
                 "How far apart the pushes to one token are."),
+            .section(
+                "budget", \.budget, Configuration.Budget.keys,
+                "How many pushes one token should be sent a day."),
             .value(
                 "restrictions", \.restrictions, .list(of: .restriction, countMax: 1000),
                 "What is paused, dropped or limited, in words such as "

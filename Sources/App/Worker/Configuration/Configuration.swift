@@ -40,6 +40,7 @@ package struct Configuration: Sendable {
         package var spreadAbove = 1000
         package var fanOutMax: Int?
         package var minimumGap = MinimumGap()
+        package var budget = Budget()
         package var restrictions: [ConfiguredRestriction] = []
         package var wire = WireRules()
     }

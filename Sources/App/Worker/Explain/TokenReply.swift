@@ -38,6 +38,8 @@ package struct TokenReply: Codable, Sendable, Equatable {
         package var pushes: [Push]
         package var breakers: [Breaker]
         package var heldUntil: String?
+        /// Nil where its pushes have no budget.
+        package var sentToday: SentToday?
         /// Those of its pushes and of the events of what it shows.
         package var restrictions: [RestrictionReply]?
         package var outcomes: [Outcome]
@@ -90,6 +92,11 @@ package struct TokenReply: Codable, Sendable, Equatable {
         package var failedTries: Int
         package var expiresAt: String
         package var hasFollowUp: Bool
+    }
+
+    package struct SentToday: Codable, Sendable, Equatable {
+        package var pushes: Int
+        package var budget: Int
     }
 
     package struct Breaker: Codable, Sendable, Equatable {
@@ -150,6 +157,9 @@ extension TokenReply.Token {
         pushes = token.pushes.map(TokenReply.Push.init)
         breakers = token.breakers.map(TokenReply.Breaker.init)
         heldUntil = token.heldUntil?.rfc3339
+        sentToday = token.sentToday.map {
+            TokenReply.SentToday(pushes: $0.pushes, budget: $0.budget)
+        }
         restrictions = token.restrictions.map(RestrictionReply.init)
         outcomes = token.outcomes.map(TokenReply.Outcome.init)
         state = .idle

@@ -116,6 +116,11 @@ struct TokenText {
                 "APNs has failed for this token again and again while it took pushes to others: "
                     + "its pushes wait until \(second(time)), then one is tried.")
         }
+        if let sent = token.sentToday {
+            sentences.append(
+                "Sent \(sent.pushes.counted("push", plural: "pushes")) today (UTC); its budget is "
+                    + "\(sent.budget).")
+        }
         return sentences + token.outcomes.map { sentence($0) }
     }
 

@@ -46,6 +46,8 @@ extension PlannerLoop {
         status.events = events
         status.unmatched = unmatched
         status.passedOver = passedOver
+        status.budgets = pipeline.budgetUses(now: now)
+        status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
         status.oldestWaiting = pipeline.oldestWaiting(now: now)
         status.oldestUncommitted = pipeline.oldestUncommitted(now: now)
         status.consumedTopics = plan.consumedTopics

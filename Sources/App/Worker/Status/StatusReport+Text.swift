@@ -20,7 +20,7 @@ extension StatusReport {
             + unmatched.map { ("unmatched", $0.text) }
             + (passedOver ?? []).map { ("passed over", $0.text) }
             + setAside.map { ("set aside", $0.text) }
-            + [("totals", totalsText)]
+            + budgetRows + [("totals", totalsText)]
         // A single problem is in the summary.
         let findings = (problems.count > 1 ? problems : []).flatMap { problem in
             [(problem.severity.rawValue, problem.summary), ("", problem.remedy)]
@@ -28,6 +28,11 @@ extension StatusReport {
         return
             ([title, summaryLine, ""] + rows.map(Self.line)
             + (findings.isEmpty ? [] : [""]) + findings.map(Self.line)).map(\.printable)
+    }
+
+    private var budgetRows: [(String, String)] {
+        (budgets ?? []).map { ("budget", $0.text) }
+            + (subjectsOverBudget ?? []).prefix(3).map { ("over budget", $0.text) }
     }
 
     private var title: String {
@@ -194,6 +199,20 @@ extension StatusReport.Breaker {
 
 extension StatusReport.SetAside {
     fileprivate var text: String { "\(topic): \(count.withCommas) \(unit), \(reason)" }
+}
+
+extension StatusReport.Budget {
+    fileprivate var text: String {
+        guard tokensOver > 0 else { return "\(type): no token was sent more than \(perDay) today" }
+        return "\(type): \(tokensOver.counted("token")) sent more than \(perDay) today, "
+            + "\(pushesOver.counted("push", plural: "pushes")) above it"
+    }
+}
+
+extension StatusReport.SubjectOverBudget {
+    fileprivate var text: String {
+        "\(subject) of \(app): \(pushes.counted("push", plural: "pushes"))"
+    }
 }
 
 extension StatusReport.Unmatched {

@@ -49,6 +49,16 @@ extension StatusReport {
         restrictions = status.restrictions.map(Restricted.init).sorted {
             ($0.at, $0.what) < ($1.at, $1.what)
         }
+        budgets = status.budgets.map {
+            Budget(
+                type: $0.type.name, perDay: $0.limit, tokensOver: $0.tokensOver,
+                pushesOver: $0.pushesOver)
+        }
+        subjectsOverBudget = status.subjectsOverBudget.map {
+            SubjectOverBudget(
+                app: $0.app, subject: String(decoding: $0.subject, as: UTF8.self),
+                pushes: $0.pushes)
+        }
         pushes = status.pushes.map {
             Push(
                 app: $0.app, type: $0.type.name, outcome: $0.outcome, reason: $0.reason,

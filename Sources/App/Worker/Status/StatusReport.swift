@@ -32,6 +32,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var pushes: [Push]
     /// Nil in the report of a worker from before there were restrictions.
     package var restrictions: [Restricted]?
+    /// Nil in the report of a worker from before there were budgets.
+    package var budgets: [Budget]?
+    package var subjectsOverBudget: [SubjectOverBudget]?
 
     package struct Worker: Codable, Sendable, Equatable {
         package var id: String
@@ -141,6 +144,20 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Sighting: Codable, Sendable, Equatable {
         package var subject: String
         package var at: String
+    }
+
+    /// What the pushes of one type have come to today.
+    package struct Budget: Codable, Sendable, Equatable {
+        package var type: String
+        package var perDay: Int
+        package var tokensOver: Int
+        package var pushesOver: Int
+    }
+
+    package struct SubjectOverBudget: Codable, Sendable, Equatable {
+        package var app: String
+        package var subject: String
+        package var pushes: Int
     }
 
     package struct SetAside: Codable, Sendable, Equatable {

@@ -288,6 +288,15 @@ extension WorkerMetrics {
                 + "worker are within theirs."
         ) { $0.counters.gapsForgotten },
         counter(
+            "lamplighter_pushes_over_budget_total",
+            "Accepted pushes above what their token should be sent a day (`planning.budget`)."
+        ) { $0.counters.pushesOverBudget },
+        counter(
+            "lamplighter_pushes_thinned_total",
+            "How often a push was deferred to the end of a share of the day, since its token's budget "
+                + "was spent (`planning.budget.thin`)."
+        ) { $0.counters.pushesThinned },
+        counter(
             "lamplighter_pushes_unqueued_total",
             "Pushes that ended while they were not in memory, such as those to suppressed tokens and "
                 + "those that expired in the deferred topic."
@@ -350,6 +359,11 @@ extension WorkerMetrics {
             "Tokens that were sent a push less than the minimum gap ago and are owed none. Each takes "
                 + "a row of the deferred topic, as a deferred push does (`delivery.deferredMax`)."
         ) { $0.load.pacedTokens },
+        metric(
+            "lamplighter_tokens_over_budget", .gauge, labels: ["type"],
+            "Tokens that this worker has sent more pushes today than their budget "
+                + "(`planning.budget`). A day is one of UTC."
+        ) { status in labelled("type", status.budgets.map { ($0.type.name, $0.tokensOver) }) },
         gauge("lamplighter_events_held", "Events whose offsets wait for some push or record.") {
             $0.load.holders
         },

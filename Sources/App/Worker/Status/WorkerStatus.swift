@@ -55,6 +55,10 @@ struct WorkerStatus: Sendable {
     var unmatched: [UnmatchedSubjects] = []
     /// Events whose subject is shown by no token that they are for, by topic.
     var passedOver: [UnmatchedSubjects] = []
+    /// Today's pushes, of each push type that has a budget.
+    var budgets: [BudgetUse] = []
+    /// The subjects with the most pushes above their tokens' budgets today, the first of them first.
+    var subjectsOverBudget: [SubjectOverBudget] = []
     /// Records that are left to read, by topic: those of the worker's partitions, or of all where
     /// each worker reads all.
     var unread: [TopicCount] = []

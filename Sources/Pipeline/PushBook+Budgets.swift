@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Planning
+internal import PushModel
+
+extension PushBook {
+    /// APNs has accepted a push, and a push type has a budget.
+    // Not inlined, since no push needs it as long as there is no budget.
+    @inline(never)
+    mutating func countAgainstBudget(
+        _ slot: UInt32, _ push: PushTable.AcceptedPush, route: RouteID, now: Now
+    ) {
+        // The token as it was sent: the audience may have forgotten it.
+        let token = UnsafeRawBufferPointer(slab.token(slot))
+        guard budgets.accepted(push.token, token, push.type, now: now.wall) else { return }
+        counters.pushesOverBudget += 1
+        let content = pushes[slot].content
+        guard !budgets.countSubject(of: content) else { return }
+        let app = traits(of: route).app
+        budgets.addSubject(of: content, app: app, name: subject(of: content, app: app))
+    }
+}
