@@ -3,6 +3,7 @@
 # Part of Lamplighter.
 """More than APNs takes: a stall under full input, a hot subject, floods; see README.md."""
 
+import os
 import pathlib
 import statistics
 import time
@@ -289,18 +290,29 @@ def await_end(rig, fleet):
         time.sleep(1)
 
 
+PARTS = {
+    "stall": ("A stall of APNs under full input", stall, {
+        "OVERLOAD_TOKENS": TOKENS, "OVERLOAD_STALL": STALL, "OVERLOAD_RATE": RATE}),
+    "hot": ("A hot subject", hot, {"OVERLOAD_HOT": HOT}),
+    "floods": ("Floods beside small events", floods, {"BENCH_ROUNDS": ROUNDS}),
+}
+
+
 def main():
+    chosen = os.environ.get("OVERLOAD_PARTS", " ".join(PARTS)).split()
+    if unknown := set(chosen) - set(PARTS):
+        fail(f"OVERLOAD_PARTS is some of {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
     with Rig() as rig:
-        section = Section(
-            "overload", "More than APNs takes",
-            f"make bench-overload OVERLOAD_TOKENS={TOKENS} OVERLOAD_STALL={STALL} "
-            f"OVERLOAD_RATE={RATE} OVERLOAD_HOT={HOT} BENCH_ROUNDS={ROUNDS}")
-        section.add(f"Kafka is {'a real broker' if BROKER else 'the embedded one'}.")
-        for part in (stall, hot, floods):
+        for name in chosen:
+            title, part, sizes = PARTS[name]
+            said = "".join(f" {key}={value}" for key, value in sizes.items())
+            section = Section(
+                f"overload-{name}", title, f"make bench-overload OVERLOAD_PARTS={name}{said}")
+            section.add(f"Kafka is {'a real broker' if BROKER else 'the embedded one'}.")
             begun = time.monotonic()
             part(rig, section)
-            print(f"{part.__name__}: {time.monotonic() - begun:.0f} s", flush=True)
-        section.write()
+            print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
+            section.write()
 
 
 main()
