@@ -7,6 +7,7 @@ import os
 import pathlib
 import statistics
 import time
+import urllib.error
 
 import metrics
 import plot
@@ -75,6 +76,7 @@ class Watch:
         self.samples, self.buckets, self.accepted = [], {}, simulator.accepted()
         # Pushes that wait and events that are not read yet, at the last look.
         self.waiting = 0
+        self.unanswered = 0
 
     def _said(self):
         return self.worker.log.read_text(errors="replace")
@@ -83,8 +85,12 @@ class Watch:
         return time.monotonic() - self.begun
 
     def look(self):
-        """Takes a sample."""
-        text = metrics.read(self.url)
+        """Takes a sample, unless the planner was too busy to answer in time."""
+        try:
+            text = metrics.read(self.url)
+        except urllib.error.HTTPError:
+            self.unanswered += 1
+            return
         waiting = metrics.total(text, "lamplighter_pushes_waiting")
         unread = metrics.total(text, "lamplighter_topic_unread_records", 'events"')
         accepted = self.simulator.accepted()
@@ -150,7 +156,9 @@ def stall(rig, section):
         ["events not read yet, at most", f"{unread:,.0f}"],
         ["RSS before", f"{idle / (1 << 20):,.0f} MiB"],
         ["RSS at most", f"{fleet.memory('VmHWM') / (1 << 20):,.0f} MiB"],
-        ["from the end of the stall until nothing waited", f"{ended - begun:.0f} s"]]
+        ["from the end of the stall until nothing waited", f"{ended - begun:.0f} s"],
+        ["requests of /metrics, one a second, that were answered with 503",
+         f"{watch.unanswered} of {watch.unanswered + len(watch.samples)}"]]
     section.add(
         f"**A stall.** {RATE:,} events a second about {TOKENS:,} tokens, one each, in turn; APNs reads "
         f"requests and answers none for {STALL} s, and events go on for {AFTER} s after it. One worker. "

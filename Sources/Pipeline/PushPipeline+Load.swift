@@ -57,6 +57,17 @@ extension PushPipeline {
         return book.freeEventSlots * 2 > book.pushes.slots ? .max : 1
     }
 
+    /// Whether most of the room for events of few tokens is taken, beside what walks may take.
+    package var isShortOfRoom: Bool {
+        book.freeEventSlots < book.settings.slotsKeptForEvents / 2
+    }
+
+    /// The events, deferred pushes included, that have not ended.
+    package var eventsUnderWay: Int { book.tracker.holderCount }
+
+    /// The events of one partition that have not ended.
+    package func eventsUnderWay(of id: AssignmentID) -> Int { book.tracker.holderCount(of: id) }
+
     /// Whether another record of `deferred` may be read.
     package var hasRoomForDeferredRecords: Bool { deferral.hasRoomForRecords(book) }
 

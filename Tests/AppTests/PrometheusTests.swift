@@ -59,6 +59,7 @@ internal import Testing
             WorkerStatus.PushLatency(type: .controls, times: LatencyHistogram())
         ]
         status.unread = [WorkerStatus.TopicCount(topic: "lamplighter.events", count: 4)]
+        status.topicWaits = [WorkerStatus.TopicCount(topic: "lamplighter.events", count: 2)]
         status.setAside = [false, true].map { isOfRows in
             WorkerStatus.SetAsideCount(
                 topic: "lamplighter.registrations", isOfRows: isOfRows, reason: "unknownApp",

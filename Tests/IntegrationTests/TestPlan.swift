@@ -25,6 +25,10 @@ struct TestPlan: Sendable {
     var fanOutMax: Int?
     /// `planning.minimumGap.controls`.
     var controlGap = Duration.zero
+    /// `delivery.queuedMax`: how many pushes a worker holds; nil for the default.
+    var queuedMax: Int?
+    /// How many requests APNs is sent at a time, all on one connection; nil for the defaults.
+    var streamsMax: Int?
     /// `deadLetters.repeatAfter`: zero writes a letter for each failure.
     var repeatAfter = Duration.zero
     /// `queue.buffering.max.messages` of the workers' producers.
@@ -75,6 +79,12 @@ struct TestPlan: Sendable {
         configuration.registrationGrace = registrationGrace
         configuration.holdMax = holdMax
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
+        if let queuedMax { configuration.delivery.append(("queuedMax", "\(queuedMax)")) }
+        if let streamsMax {
+            configuration.apns += [
+                ("connections", "1"), ("connectionsMax", "1"), ("streamsMax", "\(streamsMax)"),
+            ]
+        }
         configuration.planning = [("splitAbove", "\(splitAbove)")]
         if controlGap > .zero {
             let seconds = controlGap.components.seconds
@@ -84,7 +94,7 @@ struct TestPlan: Sendable {
         configuration.repeatAfter = repeatAfter
         configuration.transport = transport
         if let type = addedPushType {
-            configuration.apns = [
+            configuration.apns += [
                 (
                     "pushTypes",
                     "{\(type.name): {class: \(type.name), topicSuffix: \(type.topicSuffix)}}"

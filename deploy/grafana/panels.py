@@ -148,6 +148,8 @@ ROWS = [
         ("Lag", "timeseries", "short",
          [(total("lamplighter_partition_lag_records", "topic"), "{{topic}}, not committed"),
           (largest("lamplighter_topic_unread_records", "topic"), "{{topic}}, not read, largest of a worker")], ""),
+        ("Topics left in Kafka for others", "timeseries", "short",
+         [(increase("lamplighter_topic_waits_total", "topic"), "{{topic}}")], ""),
         ("Partitions with the largest lag", "timeseries", "short",
          [(f"topk(8, {total('lamplighter_partition_lag_records', 'topic, partition')})",
            "{{topic}}/{{partition}}")], ""),

@@ -19,7 +19,7 @@ extension PlannerLoop {
         guard consumer != nil, pipeline.restrictions.changes != restrictions.changes else { return }
         restrictions.changes = pipeline.restrictions.changes
         restrictions.tell(pipeline.restrictions.inForce, logger: logger)
-        holdPausedTopics(now: now)
+        holdTopics(now: now)
     }
 
     /// Asks Kafka for the number of partitions, which may have grown since.
@@ -47,33 +47,13 @@ extension PlannerLoop {
             }
         }
         pipeline.adopt(shareOfLimits: min(1, share ?? 1))
-        holdPausedTopics(now: now)
-    }
-
-    private mutating func holdPausedTopics(now: Now) {
-        let paused = pipeline.restrictions.pausedTopics
-        for (id, topic) in topicsOfEvents {
-            if paused[topic] {
-                consumer?.hold(id, now: now)
-                restrictions.held.insert(id)
-            } else if restrictions.held.remove(id) != nil, !held.isHeld(id) {
-                consumer?.release(id, now: now)
-            }
-        }
-        restrictions.held.formIntersection(topicsOfEvents.keys)
-    }
-
-    /// The partition need no longer be held for the sake of its records' schemas.
-    mutating func releaseUnlessPaused(_ id: AssignmentID, now: Now) {
-        if !restrictions.held.contains(id) { consumer?.release(id, now: now) }
+        holdTopics(now: now)
     }
 }
 
 /// What operators and the configuration had restricted when the planner last looked.
 struct SeenRestrictions {
     var changes = 0
-    /// The partitions that are held because their topic is paused.
-    var held: Set<AssignmentID> = []
     private var told: [Restriction.Scope: Restriction] = [:]
 
     /// Logs what differs from what was told last.

@@ -51,7 +51,7 @@ extension PlannerLoop {
                 ofPartition += 1
             }
             read += ofPartition
-            if held.removeFirst(ofPartition, of: id) { releaseUnlessPaused(id, now: now) }
+            if held.removeFirst(ofPartition, of: id) { releaseUnlessWaiting(id, now: now) }
         }
         return read
     }

@@ -53,6 +53,9 @@ struct PlannerLoop: ~Copyable {
     var topicsOfEvents: [AssignmentID: Int] = [:]
     /// What operators had restricted when this was last looked at.
     var restrictions = SeenRestrictions()
+    /// Which topics of events wait for their turn.
+    var turns: TopicTurns
+    var turnsDueAt = MonotonicTime(nanoseconds: .min)
     let partitionCount = PartitionCount()
     /// When to count the partitions again, where Kafka did not say.
     var countsPartitionsAt: MonotonicTime?
@@ -93,6 +96,7 @@ struct PlannerLoop: ~Copyable {
         let now = Self.clock()
         startedAt = now.monotonic
         cluster = tables.clusterID
+        turns = TopicTurns(topics: plan.eventTopics.count)
         lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)
@@ -164,6 +168,7 @@ struct PlannerLoop: ~Copyable {
             if lifecycle.isDraining { pipeline.flushDeadLetters(now: now, all: true) }
             pipeline.advance(now: now)
             followRestrictions(now: now)
+            takeTopicTurns(now: now)
         case .fanOuts:
             let steps = pipeline.advanceFanOuts(steps: TurnBudget.fanOutSteps, now: now)
             return steps == TurnBudget.fanOutSteps
@@ -187,7 +192,7 @@ struct PlannerLoop: ~Copyable {
         defer { waker.awake() }
         if ports.contains(where: \.hasOutcomes) { return }
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
-        wake = min(wake, inquiries.nextDue(now: now.monotonic))
+        wake = min(wake, inquiries.nextDue(now: now.monotonic), topicTurnsDue)
         wake = min(wake, now.monotonic + Heartbeat.sleepMax)
         if let deadline = consumer?.nextDeadline {
             // The deadline may have passed: without room for events, the consumer is not polled.

@@ -86,10 +86,14 @@ extension EventConsumer {
         pause(id, now: now)
     }
 
-    /// Ends `hold`.
-    package func release(_ id: AssignmentID, now: Now) {
+    /// Ends `hold`; without effect for a partition that is not held.
+    ///
+    /// - Parameter resumes: whether the partition is read again at once. Otherwise `resumeAll` does
+    ///   that.
+    package func release(_ id: AssignmentID, resumes: Bool = true, now: Now) {
+        guard partitions.row(id)?.isHeld == true else { return }
         partitions.update(id) { $0.isHeld = false }
-        resume(id, now: now)
+        if resumes { resume(id, now: now) }
     }
 
     package var pausedPartitions: [AssignmentID] { partitions.assigned { $0.isPaused } }

@@ -343,6 +343,11 @@ package struct OffsetTracker: ~Copyable {
     /// Holders of all assignments: what the tracker's memory grows with.
     package var holderCount: Int { holderRows.count }
 
+    /// How many events of this partition have not ended; 0 if it is no longer ours.
+    package func holderCount(of id: AssignmentID) -> Int {
+        openPlace(of: id).map { assignments[$0].holders } ?? 0
+    }
+
     /// The memory of the holders, at their peak so far.
     package var bytes: Int { holders.bytes + holderRows.bytes }
 

@@ -5,6 +5,7 @@ internal import APNSDelivery
 internal import Audience
 internal import Delivery
 internal import KafkaLog
+internal import Lifecycle
 internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
@@ -44,6 +45,9 @@ extension PlannerLoop {
         status.memory = pipeline.memory.map(WorkerStatus.PartMemory.init)
         status.take(pipeline.pushTally, routing: routing)
         status.events = events
+        status.topicWaits = zip(plan.eventTopics, turns.waits).map {
+            WorkerStatus.TopicCount(topic: $0, count: $1)
+        }
         status.unmatched = unmatched
         status.passedOver = passedOver
         status.budgets = pipeline.budgetUses(now: now)

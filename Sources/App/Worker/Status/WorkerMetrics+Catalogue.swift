@@ -137,6 +137,11 @@ extension WorkerMetrics {
             "Records of a topic that this worker has not read yet: of its partitions, or of all "
                 + "where it reads all."
         ) { status in labelled("topic", status.unread.map { ($0.topic, $0.count) }) },
+        metric(
+            "lamplighter_topic_waits_total", .counter, labels: ["topic"],
+            "How often a topic of events was left in Kafka until half of what was under way of it had "
+                + "ended, so that it delays no other topic."
+        ) { status in labelled("topic", status.topicWaits.map { ($0.topic, $0.count) }) },
         counter(
             "lamplighter_records_redelivered_total",
             "Records of events that this worker has read more than once, after a rebalance; their "

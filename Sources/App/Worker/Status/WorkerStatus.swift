@@ -62,6 +62,8 @@ struct WorkerStatus: Sendable {
     /// Records that are left to read, by topic: those of the worker's partitions, or of all where
     /// each worker reads all.
     var unread: [TopicCount] = []
+    /// How often each topic of events was left in Kafka for the sake of the others.
+    var topicWaits: [TopicCount] = []
     /// Records and rows of compacted topics that were set aside, by topic and reason.
     var setAside: [SetAsideCount] = []
     /// Dead letters that were written, by reason.
