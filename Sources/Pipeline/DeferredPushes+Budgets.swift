@@ -9,6 +9,9 @@ internal import PushModel
 /// Thinning (`planning.budget.thin`): a push without a payload to a token that was sent its budget
 /// today waits in `deferred` for the end of the token's window, and all that come until then are one.
 extension DeferredPushes {
+    /// How long a push may take from the end of its window to APNs.
+    private static var timeToSend: Duration { .seconds(60) }
+
     /// Whether the push must not be handed over now, since its token's budget is spent.
     mutating func waitsForWindow(
         _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
@@ -16,16 +19,18 @@ extension DeferredPushes {
     ) -> Bool {
         let push = book.pushes[slot]
         // A further try is not a further push, and what comes from a row has waited for its window.
-        guard push.coalescingKey == 0, push.attempts == 0, !push.isOfDeferredShare,
+        guard push.coalescingKey == 0, push.attempts == 0, !push.isAnnounced,
             book.pacing.longGap(of: push.route, coalescingKey: 0) == nil
         else { return false }
         let token = book.audience.tokenBytes(of: push.token)
         let type = push.content.type
         guard book.budgets.isSpent(push.token, token, type, now: now.wall) else { return false }
         let until = now.monotonic(at: book.budgets.windowEnd(token, type, now: now.wall))
-        // Nothing is lost for a budget: a push that would expire is sent, and so is one for which
-        // there is no room.
-        guard push.content.expiresAt > until, hasRoom(book, outbox) else { return false }
+        // Nothing is lost for a budget: a push that would expire, with some time to be sent in, goes
+        // now, and so does one for which there is no room.
+        guard push.content.expiresAt > until + Self.timeToSend, hasRoom(book, outbox),
+            hasRoomForRecords(book)
+        else { return false }
         book.counters.pushesThinned += 1
         book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
         deferUntilSendable(slot, &book, &outbox, breakers, now: now)

@@ -16,9 +16,6 @@ extension PushBook {
         let token = UnsafeRawBufferPointer(slab.token(slot))
         guard budgets.accepted(push.token, token, push.type, now: now.wall) else { return }
         counters.pushesOverBudget += 1
-        let content = pushes[slot].content
-        guard !budgets.countSubject(of: content) else { return }
-        let app = traits(of: route).app
-        budgets.addSubject(of: content, app: app, name: subject(of: content, app: app))
+        budgets.countSubject(of: pushes[slot].content, app: traits(of: route).app)
     }
 }

@@ -70,12 +70,16 @@ extension PushBook {
 
     /// The push's subject; empty if nobody shows it any more, since its number may mean another
     /// subject by now.
-    func subject(of push: PushContent, app: AppID) -> [UInt8] {
-        guard push.subject != .none else { return [] }
-        let bytes = audience.subjectBytes(of: push.subject)
-        let hash = audience.hash(app, bytes, isKindWide: audience.isKindWide(push.subject))
-        guard UInt32(truncatingIfNeeded: hash) == push.subjectTag,
-            audience.subject(app, bytes) == push.subject
+    private func subject(of push: PushContent, app: AppID) -> [UInt8] {
+        subject(push.subject, tag: push.subjectTag, app: app)
+    }
+
+    /// The same of what a push knows of its subject.
+    func subject(_ subject: SubjectID, tag: UInt32, app: AppID) -> [UInt8] {
+        guard subject != .none else { return [] }
+        let bytes = audience.subjectBytes(of: subject)
+        let hash = audience.hash(app, bytes, isKindWide: audience.isKindWide(subject))
+        guard UInt32(truncatingIfNeeded: hash) == tag, audience.subject(app, bytes) == subject
         else { return [] }
         return Array(bytes)
     }

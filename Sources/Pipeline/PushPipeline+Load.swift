@@ -57,13 +57,14 @@ extension PushPipeline {
         return book.freeEventSlots * 2 > book.pushes.slots ? .max : 1
     }
 
-    /// Whether most of the room for events of few tokens is taken, beside what walks may take.
+    /// Whether hardly another event fits. Less urgent pushes have made room before, as far as they
+    /// could (`makeRoomForUrgent`).
     package var isShortOfRoom: Bool {
-        book.freeEventSlots < book.settings.slotsKeptForEvents / 2
+        let settings = book.settings
+        return book.freeEventSlots
+            <= max(settings.slotsKeptForEvents / 4, 2 * settings.immediateFanOutMax)
+            || book.pushes.bodies.bytes >= settings.payloadBytesMax / 8 * 7
     }
-
-    /// The events, deferred pushes included, that have not ended.
-    package var eventsUnderWay: Int { book.tracker.holderCount }
 
     /// The events of one partition that have not ended.
     package func eventsUnderWay(of id: AssignmentID) -> Int { book.tracker.holderCount(of: id) }
@@ -142,10 +143,12 @@ extension PushPipeline {
     }
 
     /// The subjects with the most pushes above their tokens' budgets today, the first of them first.
+    /// One that nobody shows any more, or that never was, as of an event of whole kinds, has no bytes.
     package func subjectsOverBudget(now: Now) -> [SubjectOverBudget] {
         book.budgets.topSubjects(BudgetUse.subjectsMax, now: now.wall).map {
             SubjectOverBudget(
-                app: book.routing.name(of: $0.app), subject: $0.name, pushes: $0.count)
+                app: book.routing.name(of: $0.app),
+                subject: book.subject($0.subject, tag: $0.tag, app: $0.app), pushes: $0.count)
         }
     }
 

@@ -33,8 +33,10 @@ struct TokenBudgets: ~Copyable {
     private(set) var isThinning = false
     /// Pushes a day, of each push type; 0 for no budget.
     private var limits: [Int] = []
+    /// In milliseconds.
+    private var dayLength: Int64 = 86_400_000
     private var rows = Column<Row>(capacity: 1)
-    private var day = Int64.min
+    private var today = Int64.min
     /// Of each push type.
     private var uses: [Use] = []
     /// The subjects for which tokens were sent pushes above their budgets.
@@ -44,7 +46,13 @@ struct TokenBudgets: ~Copyable {
     init(_ settings: BudgetSettings) { adopt(settings) }
 
     mutating func adopt(_ settings: BudgetSettings) {
+        if limits != settings.limits {
+            // What was above another budget says nothing of this one.
+            today = .min
+            rows = Column(capacity: 1)
+        }
         limits = settings.limits
+        dayLength = settings.day.nanoseconds / 1_000_000
         isOn = limits.contains { $0 > 0 }
         isThinning = isOn && settings.isThinning
         if uses.count != limits.count { uses = Array(repeating: Use(), count: limits.count) }
@@ -64,7 +72,7 @@ struct TokenBudgets: ~Copyable {
         let index = token.position
         guard isOn, index < rows.count else { return 0 }
         let row = rows[index]
-        return row.tag == Self.tag(bytes, day: Self.day(of: now)) ? Int(row.count) : 0
+        return row.tag == Self.tag(bytes, day: day(of: now)) ? Int(row.count) : 0
     }
 
     /// APNs has accepted a push.
@@ -74,34 +82,29 @@ struct TokenBudgets: ~Copyable {
     ) -> Bool {
         let limit = limit(of: type)
         guard limit > 0 else { return false }
-        begin(Self.day(of: now))
+        begin(day(of: now))
         let count = used(token, bytes, now: now) + 1
         let index = token.position
         rows.extend(to: index + 1)
         rows[index] = Row(
-            count: UInt16(clamping: count), tag: Self.tag(bytes, day: day))
+            count: UInt16(clamping: count), tag: Self.tag(bytes, day: today))
         guard count > limit else { return false }
         uses[Int(type.rawValue)].pushesOver += 1
         if count == limit + 1 { uses[Int(type.rawValue)].tokensOver += 1 }
         return true
     }
 
-    /// Counts the subject of a push that was above the budget; false where it is not counted yet.
-    mutating func countSubject(of push: PushContent) -> Bool {
-        subjects.count(push.subject, tag: push.subjectTag)
-    }
-
-    /// Begins to count a subject.
-    mutating func addSubject(of push: PushContent, app: AppID, name: [UInt8]) {
-        subjects.add(push.subject, tag: push.subjectTag, app: app, name: name)
+    /// Counts the subject of a push that was above the budget.
+    mutating func countSubject(of push: PushContent, app: AppID) {
+        subjects.count(push.subject, tag: push.subjectTag, app: app)
     }
 
     func use(of type: PushType, now: WallTime) -> Use {
-        Self.day(of: now) == day ? uses[Int(type.rawValue)] : Use()
+        day(of: now) == today ? uses[Int(type.rawValue)] : Use()
     }
 
     func topSubjects(_ count: Int, now: WallTime) -> [FrequentSubjects.Entry] {
-        Self.day(of: now) == day ? subjects.top(count) : []
+        day(of: now) == today ? subjects.top(count) : []
     }
 
     /// Whether the token was sent all that its budget allows.
@@ -117,23 +120,21 @@ struct TokenBudgets: ~Copyable {
     func windowEnd(
         _ bytes: UnsafeRawBufferPointer, _ type: PushType, now: WallTime
     ) -> WallTime {
-        let window = Self.dayLength / Int64(max(1, limit(of: type)))
+        let window = dayLength / Int64(max(1, limit(of: type)))
         let start = Int64(StableHash.hash64(bytes, seed: 0) % UInt64(window))
         let passed = (now.milliseconds - start) % window
         return WallTime(milliseconds: now.milliseconds - passed + (passed < 0 ? 0 : window))
     }
 
     /// Turns the page where the day is over.
-    mutating func begin(_ today: Int64) {
-        guard today != day else { return }
-        day = today
+    private mutating func begin(_ day: Int64) {
+        guard day != today else { return }
+        today = day
         for index in uses.indices { uses[index] = Use() }
         subjects = FrequentSubjects()
     }
 
-    static func day(of time: WallTime) -> Int64 { time.milliseconds / dayLength }
-
-    private static let dayLength: Int64 = 86_400_000
+    private func day(of time: WallTime) -> Int64 { time.milliseconds / dayLength }
 
     private static func tag(_ bytes: UnsafeRawBufferPointer, day: Int64) -> UInt16 {
         // The last bytes of a token: APNs makes them at random.
@@ -149,6 +150,8 @@ package struct BudgetSettings: Sendable, Equatable {
     package var limits: [Int] = Array(repeating: 0, count: PushType.all.count)
     /// Whether pushes above it are thinned to the last one of a window.
     package var isThinning = false
+    /// Lives that are simulated are shorter than a day.
+    package var day = Duration.seconds(86_400)
 
     package init() {}
 }
@@ -180,11 +183,11 @@ package struct SubjectOverBudget: Sendable {
 /// a count is too high by at most that of the rarest (Metwally and others, "Efficient Computation of
 /// Frequent and Top-k Elements in Data Streams", 2005).
 struct FrequentSubjects {
-    struct Entry {
-        fileprivate var subject: SubjectID
-        fileprivate var tag: UInt32
+    struct Entry: BitwiseCopyable {
+        var subject: SubjectID
+        /// Of the subject's hash: its number may be given to another one.
+        var tag: UInt32
         var app: AppID
-        var name: [UInt8]
         var count: Int
     }
 
@@ -197,21 +200,17 @@ struct FrequentSubjects {
         Array(entries.sorted { $0.count > $1.count }.prefix(count))
     }
 
-    /// Counts a subject that is in the list; false if it is not.
-    mutating func count(_ subject: SubjectID, tag: UInt32) -> Bool {
-        guard let known = entries.firstIndex(where: { $0.subject == subject && $0.tag == tag })
-        else { return false }
-        entries[known].count += 1
-        return true
-    }
-
-    /// Takes a subject into the list that is not in it.
-    mutating func add(_ subject: SubjectID, tag: UInt32, app: AppID, name: [UInt8]) {
-        // A subject that nobody shows any more, and an event of whole kinds, have no name.
-        guard !name.isEmpty else { return }
-        var entry = Entry(subject: subject, tag: tag, app: app, name: name, count: 1)
+    mutating func count(_ subject: SubjectID, tag: UInt32, app: AppID) {
+        var rarest = 0
+        for index in entries.indices {
+            if entries[index].subject == subject, entries[index].tag == tag {
+                entries[index].count += 1
+                return
+            }
+            if entries[index].count < entries[rarest].count { rarest = index }
+        }
+        var entry = Entry(subject: subject, tag: tag, app: app, count: 1)
         if entries.count < Self.most { return entries.append(entry) }
-        let rarest = entries.indices.min { entries[$0].count < entries[$1].count }!
         entry.count = entries[rarest].count + 1
         entries[rarest] = entry
     }

@@ -59,7 +59,9 @@ internal import Testing
             WorkerStatus.PushLatency(type: .controls, times: LatencyHistogram())
         ]
         status.unread = [WorkerStatus.TopicCount(topic: "lamplighter.events", count: 4)]
-        status.topicWaits = [WorkerStatus.TopicCount(topic: "lamplighter.events", count: 2)]
+        status.topicTurns = [
+            WorkerStatus.TopicTurn(topic: "lamplighter.events", waits: 2, isWaiting: true)
+        ]
         status.setAside = [false, true].map { isOfRows in
             WorkerStatus.SetAsideCount(
                 topic: "lamplighter.registrations", isOfRows: isOfRows, reason: "unknownApp",

@@ -62,6 +62,30 @@ import Testing
         reading.close()
     }
 
+    @Test func `a partition that is released while all are paused is resumed with them`()
+        async throws
+    {
+        let fixture = try KafkaFixture(["events": 2])
+        let reading = Reading(try fixture.consumer(["events"]))
+        try await reading.waitForAssignment()
+        let consumer = reading.consumer
+        let held = try #require(reading.assignments.first { $0.partition == 0 }).id
+        consumer.release(held, now: .current)
+        consumer.hold(held, now: .current)
+        consumer.pauseAll(now: .current)
+        consumer.release(held, resumes: false, now: .current)
+        #expect(consumer.pausedPartitions.count == 2)
+        consumer.release(held, now: .current)
+        #expect(consumer.pausedPartitions.count == 2, "it was not held any more")
+        consumer.resumeAll(now: .current)
+        #expect(consumer.pausedPartitions.isEmpty)
+        for partition in Int32(0)...1 {
+            try fixture.write(500, to: "events", partition: partition)
+        }
+        try await reading.waitForRecords(1000)
+        reading.close()
+    }
+
     @Test func `keys are prefetched a few records ahead, in the order of the records`() async throws
     {
         let fixture = try KafkaFixture(["events": 1])

@@ -8,13 +8,14 @@ import LinuxIO
 import PushModel
 import Testing
 
-/// One topic has far more events than APNs takes pushes; another has few.
+/// One team's topic has far more events than APNs takes pushes; another's has few.
 @Suite(
     .serialized, .timeLimit(.minutes(5)),
     .fleet(
         TestPlan(
             recordRequests: 100_000, answerDelay: .milliseconds(100),
-            registrationGrace: .milliseconds(200), queuedMax: 4096, streamsMax: 50)))
+            registrationGrace: .milliseconds(200), queuedMax: 4096, streamsMax: 50,
+            bindings: [.cloudEvents: "{app: \(TestApp.garden), decode: json}"])))
 struct `A flooded topic` {
     private static let flooded = 15_000
     private static let quiet = 12
@@ -25,7 +26,9 @@ struct `A flooded topic` {
         let quiet = (0..<Self.quiet).map { _ in TestToken() }
         try fleet.register(
             crowd.enumerated().map { .controls([$1], show: ["order-\($0)"]) }
-                + quiet.enumerated().map { .controls([$1], show: ["quiet-\($0)"]) })
+                + quiet.enumerated().map {
+                    .controls([$1], show: ["quiet-\($0)"], app: TestApp.garden)
+                })
         try await fleet.registrationsApplied()
         // APNs takes 500 a second: the flood takes 30 s.
         try fleet.write(
@@ -37,7 +40,7 @@ struct `A flooded topic` {
             accepted() > 1000
         }
         for (number, token) in quiet.enumerated() {
-            try fleet.emit("quiet-\(number)")
+            try fleet.write(to: .cloudEvents, key: "quiet-\(number)", value: nil)
             try await fleet.eventually("the push of a quiet event", within: .seconds(60)) {
                 fleet.accepted(token) == 1
             }

@@ -8,13 +8,10 @@ internal import Testing
 
 /// A flooded topic is left in Kafka for a while, and no other is.
 @Suite struct `Turns of topics` {
-    private static let slots = 8000
-
     private func load(
-        _ events: [Int?], isShort: Bool = false, ended: Int = 0
+        _ events: [Int?], isShort: Bool = false, isHalfFree: Bool = false
     ) -> TopicTurns.Load {
-        TopicTurns.Load(
-            events: events, slots: Self.slots, isShortOfRoom: isShort, ended: ended)
+        TopicTurns.Load(events: events, isShortOfRoom: isShort, isHalfFree: isHalfFree)
     }
 
     /// Expectations cannot change what they look at, unless that is an object.
@@ -32,16 +29,18 @@ internal import Testing
         var waits: [Int] { turns.waits }
     }
 
-    @Test func `a topic with an eighth of the room waits until half of that has ended`() {
+    @Test func `nothing waits while there is room`() {
         let turns = Turns(topics: 2)
-        #expect(!turns.next(load([999, 3]), 0))
-        #expect(turns.next(load([1000, 3]), 5))
-        #expect(turns.isWaiting(0) && !turns.isWaiting(1))
-        #expect(!turns.next(load([1200, 3]), 10), "what was read ahead still comes")
-        #expect(!turns.next(load([501, 3]), 15))
-        #expect(turns.isWaiting(0))
-        #expect(turns.next(load([500, 3]), 20))
-        #expect(!turns.isAnyWaiting && turns.waits == [1, 0])
+        #expect(!turns.next(load([50_000, 3]), 0))
+        #expect(!turns.isAnyWaiting)
+    }
+
+    @Test func `without room those wait that have taken it, and the quiet one does not`() {
+        let turns = Turns(topics: 3)
+        #expect(turns.next(load([400, 300, 12], isShort: true), 0))
+        #expect(turns.isWaiting(0) && turns.isWaiting(1) && !turns.isWaiting(2))
+        #expect(!turns.next(load([420, 280, 12], isShort: true), 5), "some were read ahead")
+        #expect(turns.waits == [1, 1, 0])
     }
 
     @Test func `a topic alone never waits`() {
@@ -51,36 +50,38 @@ internal import Testing
         #expect(!one.next(load([8000], isShort: true), 0))
     }
 
-    @Test func `what ends in a second is no crowd, and half of the room always is`() {
+    @Test func `a topic waits a second, or until half of its events have ended`() {
         let turns = Turns(topics: 2)
-        #expect(!turns.next(load([0, 0]), 0))
-        #expect(!turns.next(load([900, 0], ended: 3000), 1000))
-        #expect(!turns.next(load([2999, 0], ended: 3000), 1010))
-        #expect(turns.next(load([3000, 0], ended: 3000), 1020))
+        #expect(turns.next(load([1000, 3], isShort: true), 0))
+        #expect(!turns.next(load([501, 3]), 999), "what was fetched would be fetched again")
+        #expect(turns.next(load([501, 3]), 1000))
+        #expect(!turns.isAnyWaiting)
 
-        let fast = Turns(topics: 2)
-        #expect(!fast.next(load([0, 0]), 0))
-        #expect(!fast.next(load([3999, 0], ended: 50_000), 1000))
-        #expect(fast.next(load([4000, 0], ended: 50_000), 1010))
+        #expect(turns.next(load([1000, 3], isShort: true), 2000))
+        #expect(turns.next(load([500, 3]), 2005))
+        #expect(!turns.isAnyWaiting && turns.waits == [2, 0])
     }
 
-    @Test func `without room those wait that have taken it, and the quiet one does not`() {
-        let turns = Turns(topics: 3)
-        #expect(turns.next(load([400, 300, 12], isShort: true), 0))
-        #expect(turns.isWaiting(0) && turns.isWaiting(1) && !turns.isWaiting(2))
-        #expect(turns.next(load([200, 200, 12], isShort: true), 5))
-        #expect(turns.isWaiting(1), "each until half of its own has ended")
+    @Test func `a topic waits no longer once half of the room is free`() {
+        let turns = Turns(topics: 2)
+        #expect(turns.next(load([1000, 3], isShort: true), 0))
+        #expect(turns.next(load([900, 3], isHalfFree: true), 5))
+        #expect(!turns.isAnyWaiting)
+    }
+
+    /// Some wait for Kafka to take their dead letters, and take no room.
+    @Test func `a topic whose events do not end is read again while there is room`() {
+        let turns = Turns(topics: 2)
+        #expect(turns.next(load([1, 0], isShort: true), 0))
+        #expect(!turns.next(load([1, 0], isShort: true), 5000), "there is none yet")
+        #expect(turns.next(load([1, 0]), 5005))
+        #expect(!turns.isAnyWaiting)
     }
 
     @Test func `a topic whose partitions are all gone waits no longer`() {
         let turns = Turns(topics: 3)
-        #expect(turns.next(load([5000, 0, 0]), 0))
-        #expect(turns.next(load([nil, 0, 0]), 5))
+        #expect(turns.next(load([5000, 0, 0], isShort: true), 0))
+        #expect(turns.next(load([nil, 0, 0], isShort: true), 5))
         #expect(!turns.isAnyWaiting)
-    }
-
-    @Test func `nothing waits while nothing is under way`() {
-        let turns = Turns(topics: 2)
-        #expect(!turns.next(load([0, 0], isShort: true), 0))
     }
 }

@@ -180,32 +180,61 @@ internal import Testing
         #expect(pipeline.deliverAll().isEmpty, "it has none, and the budget is spent")
     }
 
-    @Test func `a push that would expire before its window ends is sent`() {
+    @Test(arguments: [(-1, 1), (30, 1), (70, 0)])
+    func `a push that would expire before its window ends, or soon after, is sent`(
+        secondsAfter: Int, sent: Int
+    ) {
         spendBudget()
-        let seconds = Int(untilWindowEnd() / .seconds(1)) - 1
-        #expect(send(#"{"v":1,"ttlSeconds":\#(seconds)}"#) == 1)
+        let seconds = Int(untilWindowEnd() / .seconds(1)) + secondsAfter
+        #expect(send(#"{"v":1,"ttlSeconds":\#(seconds)}"#) == sent)
+    }
+
+    @Test func `what follows a push that has waited for its window waits for the next`() {
+        spendBudget()
+        #expect(send() == 0)
+        pipeline.pass(untilWindowEnd())
+        let sent = pipeline.take()
+        #expect(sent.count == 1)
+        pipeline.event("door")
+        pipeline.answer(sent[0], 200)
+        #expect(deliver() == 0, "its follow-up")
+        pipeline.pass(untilWindowEnd())
+        #expect(deliver() == 1)
+    }
+
+    @Test func `a push that waits for its window is not put off by an event at its end`() {
+        spendBudget()
+        #expect(send() == 0)
+        pipeline.pass(untilWindowEnd() - .milliseconds(1))
+        pipeline.event("door")
+        pipeline.pass(.milliseconds(1))
+        #expect(deliver() == 1)
+        #expect(pipeline.load.deferred == 0)
     }
 
     @Test func `a further try of a push is not thinned`() {
-        for _ in 0..<3 { #expect(send() == 1) }
-        pipeline.event("door")
-        var sent = pipeline.take()
-        pipeline.answer(sent[0], 503, .serviceUnavailable)
-        pipeline.registerControl("B", [1, 2], shows: ["lamp"])
-        // The fourth is on its way again when the budget is spent by another one.
+        let pipeline = Self.fixture(thin: true) { settings in
+            settings.budgets.limits[Int(PushType.background.rawValue)] = 1
+        }
+        pipeline.register("P", [.device([7, 7], shows: ["phone"], hearsChanges: true)])
+        pipeline.event("phone")
+        let refused = pipeline.take()
+        #expect(refused.count == 1)
+        pipeline.answer(refused[0], 503, .serviceUnavailable)
+        pipeline.event("phone", #"{"v":1,"payload":{"aps":{"content-available":1}}}"#)
+        #expect(pipeline.deliverAll().count == 1, "the budget is spent")
         pipeline.pass(.seconds(5))
-        sent = pipeline.take()
-        #expect(sent.count == 1)
-        pipeline.answer(sent[0], 200)
-        #expect(use.pushesOver == 0)
-        #expect(send() == 0)
+        #expect(pipeline.deliverAll().count == 1, "the first one, again")
     }
 
-    @Test func `without room for deferred pushes it is sent`() throws {
+    @Test(arguments: [true, false])
+    func `without room for deferred pushes it is sent`(isTableFull: Bool) {
         spendBudget()
-        var settings = pipeline.pipeline.book.settings
-        settings.deferralBytesMax = 0
-        pipeline.pipeline.book.settings = settings
+        if isTableFull {
+            pipeline.pipeline.book.settings.deferredMax = 0
+        } else {
+            pipeline.pipeline.book.settings.deferralBytesMax = 0
+        }
         #expect(send() == 1)
     }
 
@@ -222,6 +251,19 @@ internal import Testing
         settings.budgets.limits[Int(PushType.controls.rawValue)] = 4
         try pipeline.pipeline.adopt(settings, bindings: [.standard])
         #expect(use.limit == 4 && use.pushesOver == 0)
+    }
+
+    @Test func `another budget begins to count anew`() throws {
+        spendBudget()
+        var settings = pipeline.pipeline.book.settings
+        settings.budgets.limits[Int(PushType.controls.rawValue)] = 2
+        settings.budgets.isThinning = false
+        try pipeline.pipeline.adopt(settings, bindings: [.standard])
+        for number in 1...4 {
+            #expect(send() == 1)
+            #expect(use.tokensOver == (number > 2 ? 1 : 0))
+        }
+        #expect(use.pushesOver == 2 && top.map(\.pushes) == [2])
     }
 
     @Test func `where a long gap holds, it is the bound`() {
@@ -275,11 +317,7 @@ internal import Testing
         var subjects = FrequentSubjects()
         func count(_ number: UInt32) {
             let subject = SubjectID(rawValue: number)
-            if !subjects.count(subject, tag: number) {
-                subjects.add(
-                    subject, tag: number, app: AppID(rawValue: 0),
-                    name: Array("door-\(number)".utf8))
-            }
+            subjects.count(subject, tag: number, app: AppID(rawValue: 0))
         }
         for round in UInt32(0)..<1000 {
             count(1_000_000)
@@ -287,7 +325,7 @@ internal import Testing
             if round % 2 == 0 { count(2_000_000) }
         }
         let top = subjects.top(2)
-        #expect(top.map(\.name) == ["door-1000000", "door-2000000"].map { Array($0.utf8) })
+        #expect(top.map(\.subject.rawValue) == [1_000_000, 2_000_000])
         #expect(top[0].count >= 1000 && top[0].count <= 1000 + 1000 / FrequentSubjects.most * 2)
         #expect(subjects.top(1000).count == FrequentSubjects.most)
     }

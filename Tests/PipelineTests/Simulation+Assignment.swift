@@ -13,7 +13,8 @@ extension Simulation {
     mutating func start(_ number: Int) throws(SimulationFailure) {
         let now = time(of: number)
         let worker = SimulationWorker(
-            partitions: kafka.partitions.count, minimumGaps: minimumGaps, dice: &dice, now: now)
+            partitions: kafka.partitions.count, minimumGaps: minimumGaps, budgets: budgets,
+            dice: &dice, now: now)
         workers[number] = worker
         tell("worker \(number) starts with \(worker.settings.slots) slots")
         let isCompacted = chance(50)

@@ -54,6 +54,17 @@ struct Simulation {
         return gaps
     }
 
+    /// Few pushes of a day that is a minute, so that it passes several times in a life.
+    var budgets: BudgetSettings {
+        var budgets = BudgetSettings()
+        guard seed % 4 == 3 else { return budgets }
+        budgets.limits[Int(PushType.controls.rawValue)] = 2 + Int(seed / 4 % 3)
+        budgets.limits[Int(PushType.widgets.rawValue)] = 2
+        budgets.isThinning = true
+        budgets.day = .seconds(60)
+        return budgets
+    }
+
     /// The time as this worker's machine tells it.
     func time(of number: Int) -> Now { clocks.now(of: number, now) }
 
@@ -77,6 +88,9 @@ struct Simulation {
             try check()
         }
         try drain()
+        for worker in workers.compactMap(\.self) {
+            coverage.thinned += worker.pipeline.counters.pushesThinned
+        }
     }
 
     mutating func step() throws(SimulationFailure) {

@@ -48,6 +48,8 @@ struct SimulationCoverage {
     /// Events that had ended under the owner before, and how many of them were pushed all the same.
     private(set) var remembered = 0
     private(set) var toldToNewcomers = 0
+    /// Pushes that waited for the end of a window, by workers that lived to the end.
+    var thinned = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -99,6 +101,7 @@ struct SimulationCoverage {
     mutating func add(_ other: SimulationCoverage) {
         remembered += other.remembered
         toldToNewcomers += other.toldToNewcomers
+        thinned += other.thinned
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }

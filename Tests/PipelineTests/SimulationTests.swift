@@ -66,6 +66,8 @@ internal import Testing
         #expect(
             count < seeds || coverage.remembered > count && coverage.toldToNewcomers > 0,
             "too few events were read again")
+        print("thinned pushes: \(coverage.thinned)")
+        #expect(count < seeds || coverage.thinned > count, "too few pushes were thinned")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0
         // What is met a hundred times in ten thousand lives is common if it is met in two hundred.
         let gaps = least == 1 ? coverage.commonGaps : coverage.gaps(least: least)

@@ -78,10 +78,12 @@ final class SimulationWorker {
     ]
 
     init(
-        partitions: Int, minimumGaps: MinimumGaps, dice: inout SplitMix64, now: Now
+        partitions: Int, minimumGaps: MinimumGaps, budgets: BudgetSettings,
+        dice: inout SplitMix64, now: Now
     ) {
         var settings = PipelineSettings()
         settings.minimumGaps = minimumGaps
+        settings.budgets = budgets
         settings.slots = 8 << Int(dice.next(below: 5))
         settings.fanOutsMax = 8
         settings.immediateFanOutMax = 4

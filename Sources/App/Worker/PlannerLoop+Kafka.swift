@@ -91,12 +91,16 @@ extension PlannerLoop {
 
     // MARK: Events
 
+    /// Whether half of the room for pushes is free.
+    var isHalfFree: Bool {
+        let load = pipeline.load
+        return load.queued + load.inFlight + load.resting <= plan.pipeline.slots / 2
+    }
+
     mutating func readEvents(now: Now) -> Bool {
         guard let consumer else { return false }
-        let load = pipeline.load
         let room = IntakeRoom(
-            events: pipeline.roomForEvents,
-            isHalfFree: load.queued + load.inFlight + load.resting <= plan.pipeline.slots / 2,
+            events: pipeline.roomForEvents, isHalfFree: isHalfFree,
             hasRoomForDeferred: pipeline.hasRoomForDeferredRecords)
         let poll = lifecycle.planPoll(room, now: now)
         if poll.actions.contains(.pause(.deferred)) {

@@ -13,27 +13,27 @@ extension PlannerLoop {
 
     /// Looks whose turn it is; called once a turn of the planner.
     mutating func takeTopicTurns(now: Now) {
-        guard turnsDueAt <= now.monotonic, consumer != nil, mayTopicsWait else { return }
+        guard mayTopicsWait, turnsDueAt <= now.monotonic else { return }
         turnsDueAt = now.monotonic + Self.interval
         var events: [Int?] = plan.eventTopics.map { _ in nil }
         for (id, topic) in topicsOfEvents {
             events[topic] = (events[topic] ?? 0) + pipeline.eventsUnderWay(of: id)
         }
         let load = TopicTurns.Load(
-            events: events, slots: plan.pipeline.slots, isShortOfRoom: pipeline.isShortOfRoom,
-            ended: pipeline.counters.accepted)
+            events: events, isShortOfRoom: pipeline.isShortOfRoom, isHalfFree: isHalfFree)
         if turns.next(load, now: now.monotonic) { holdTopics(now: now) }
     }
 
-    /// Whether there is anything to look at: without it a turn costs nothing.
+    /// Whether there is anything to look at. A drain ends soon, and reads nothing meanwhile.
     private var mayTopicsWait: Bool {
-        plan.eventTopics.count > 1 && !lifecycle.isDraining
-            && (turns.isAnyWaiting || pipeline.isShortOfRoom
-                || pipeline.eventsUnderWay >= TopicTurns.leastCrowd(slots: plan.pipeline.slots))
+        consumer != nil && plan.eventTopics.count > 1 && !lifecycle.isDraining
+            && (turns.isAnyWaiting || pipeline.isShortOfRoom)
     }
 
     /// When to look again, whatever else happens.
-    var topicTurnsDue: MonotonicTime { turns.isAnyWaiting ? turnsDueAt : .distantFuture }
+    var topicTurnsDue: MonotonicTime {
+        turns.isAnyWaiting && mayTopicsWait ? turnsDueAt : .distantFuture
+    }
 
     /// Holds the partitions of the topics that wait, be it for their turn or for an operator, and
     /// releases the others.

@@ -61,7 +61,7 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     }
 
     /// Makes the column at least this long without touching memory. Elements that were never
-    /// written must not be read.
+    /// written are all zero bits, in a column that was never shortened.
     package mutating func extend(to count: Int) {
         if count > capacity { isFull() }
         size = max(size, count)

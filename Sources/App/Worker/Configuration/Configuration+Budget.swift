@@ -35,8 +35,8 @@ extension Configuration.Budget {
             .value(
                 "thin", \.thin, .flag,
                 "Whether pushes without a payload above the budget are thinned to one in each even "
-                    + "share of the day, the last: of 48 a day, one in 30 minutes. See "
-                    + "docs/coalescing.md."
+                    + "share of the day, the last: of 48 a day, one in 30 minutes. Where a "
+                    + "`minimumGap` above some 8 s holds, nothing is. See docs/coalescing.md."
             ).live,
         ]
     }

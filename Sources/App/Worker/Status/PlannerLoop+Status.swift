@@ -45,8 +45,9 @@ extension PlannerLoop {
         status.memory = pipeline.memory.map(WorkerStatus.PartMemory.init)
         status.take(pipeline.pushTally, routing: routing)
         status.events = events
-        status.topicWaits = zip(plan.eventTopics, turns.waits).map {
-            WorkerStatus.TopicCount(topic: $0, count: $1)
+        status.topicTurns = plan.eventTopics.enumerated().map { number, topic in
+            WorkerStatus.TopicTurn(
+                topic: topic, waits: turns.waits[number], isWaiting: turns.isWaiting(number))
         }
         status.unmatched = unmatched
         status.passedOver = passedOver

@@ -139,9 +139,15 @@ extension WorkerMetrics {
         ) { status in labelled("topic", status.unread.map { ($0.topic, $0.count) }) },
         metric(
             "lamplighter_topic_waits_total", .counter, labels: ["topic"],
-            "How often a topic of events was left in Kafka until half of what was under way of it had "
-                + "ended, so that it delays no other topic."
-        ) { status in labelled("topic", status.topicWaits.map { ($0.topic, $0.count) }) },
+            "How often a topic of events was left in Kafka for a while, since room was short and it had "
+                + "taken most of it."
+        ) { status in labelled("topic", status.topicTurns.map { ($0.topic, $0.waits) }) },
+        metric(
+            "lamplighter_topic_waiting", .gauge, labels: ["topic"],
+            "1 for a topic of events that is left in Kafka for a while, so that it delays no other."
+        ) { status in
+            labelled("topic", status.topicTurns.map { ($0.topic, $0.isWaiting ? 1 : 0) })
+        },
         counter(
             "lamplighter_records_redelivered_total",
             "Records of events that this worker has read more than once, after a rebalance; their "

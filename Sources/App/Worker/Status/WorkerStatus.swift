@@ -62,8 +62,8 @@ struct WorkerStatus: Sendable {
     /// Records that are left to read, by topic: those of the worker's partitions, or of all where
     /// each worker reads all.
     var unread: [TopicCount] = []
-    /// How often each topic of events was left in Kafka for the sake of the others.
-    var topicWaits: [TopicCount] = []
+    /// The topics of events that are left in Kafka for the sake of the others.
+    var topicTurns: [TopicTurn] = []
     /// Records and rows of compacted topics that were set aside, by topic and reason.
     var setAside: [SetAsideCount] = []
     /// Dead letters that were written, by reason.
@@ -201,6 +201,13 @@ struct WorkerStatus: Sendable {
         /// `matched`, `unmatched`, `expired` and so on.
         var outcome: String
         var count: Int
+    }
+
+    struct TopicTurn: Sendable {
+        var topic: String
+        /// How often it had to wait.
+        var waits: Int
+        var isWaiting: Bool
     }
 
     struct TopicCount: Sendable {
