@@ -187,6 +187,34 @@ internal import Testing
         }
     }
 
+    /// After an hour without an answer all pushes would otherwise wait for minutes after APNs is back.
+    @Test(arguments: [PoolHealth.Answer.silence, .fault])
+    func `a pool that answers nothing is asked every half minute, one that answers 5xx less often`(
+        answers: PoolHealth.Answer
+    ) throws {
+        var breakers = breakers()
+        let pool = breakers.pool(of: route())
+        breakers.taken(route())
+        breakers.handedOver(1, of: pool, now: .after(.zero))
+        for seconds in [0, 10] { breakers.lookForSilence(now: .after(.seconds(seconds))) }
+        breakers.landed(route())
+        var now = 10
+        var longest = 0
+        for number in UInt32(1)...20 {
+            let wait = try #require(
+                breakers.tripped(Self.routing, now: .after(.seconds(now))).first?.probeIn)
+            longest = max(longest, Int(wait / .seconds(1)))
+            now += Int(wait / .seconds(1)) + 1
+            let allowed = breakers.allowance(of: pool, now: .after(.seconds(now)))
+            #expect(allowed == 1)
+            breakers.taken(route())
+            breakers.handedOver(1, of: pool, now: .after(.seconds(now)))
+            answer(answers, number, &breakers, at: now)
+            breakers.landed(route())
+        }
+        #expect(answers == .silence ? longest <= 30 : longest > 60)
+    }
+
     @Test func `a pool is known to answer nothing until its breaker opens`() {
         var breakers = breakers()
         let pool = breakers.pool(of: route())

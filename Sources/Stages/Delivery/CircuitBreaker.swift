@@ -87,13 +87,17 @@ package struct CircuitBreaker: Sendable {
     package mutating func forgetFailures() { failures = 0 }
 
     /// The pool or route has failed: the breaker opens.
-    /// - Parameter least: the shortest time to stay open; later open times grow from there.
+    /// - Parameters:
+    ///   - least: the shortest time to stay open; later open times grow from there.
+    ///   - most: the longest, where that is less than the back-off's.
     package mutating func failed(
-        now: MonotonicTime, atLeast least: Duration = .zero, random: inout SplitMix64
+        now: MonotonicTime, atLeast least: Duration = .zero, atMost most: Duration? = nil,
+        random: inout SplitMix64
     ) {
         if case .open = state { return }
         let growing = Backoff(
-            least: max(backoff.least, least * 2), most: max(backoff.most, least))
+            least: max(backoff.least, least * 2),
+            most: max(min(backoff.most, most ?? backoff.most), least))
         let wait = max(least, growing.delay(attempt: failures, random: &random))
         state = .open(until: now + wait)
         failures += 1

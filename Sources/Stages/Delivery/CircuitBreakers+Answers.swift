@@ -26,7 +26,7 @@ extension CircuitBreakers {
         }
         if !pools[pool].breaker.isClosed, answer != .healthy {
             // A probe failed.
-            fail(pool, now: now)
+            fail(pool, isSilence: answer == .silence, now: now)
         } else if isIll {
             open(pool, by: .ill, now: now)
         }
@@ -86,18 +86,24 @@ extension CircuitBreakers {
             pools[pool].breaker.forgetFailures()
         }
         pools[pool].cause = cause
-        fail(pool, now: now)
+        fail(pool, isSilence: cause == .silent, now: now)
         pools[pool].health.reset()
     }
 
-    private mutating func fail(_ pool: Int, now: MonotonicTime) {
+    /// How long a pool that answers nothing is left alone at most. Apple asks for up to 15 minutes
+    /// after a 5xx, which costs it something; a probe that nobody answers costs nothing, and each
+    /// further second is one that all pushes wait after APNs is back.
+    private static let silenceMost = Duration.seconds(30)
+
+    private mutating func fail(_ pool: Int, isSilence: Bool, now: MonotonicTime) {
         // Pushes that were in flight when the breaker opened say nothing new.
         guard !pools[pool].breaker.isBlocking(now: now) else { return }
         var least = Duration.zero
         if case .credentialRefused(let reason) = pools[pool].cause {
             least = AnswerTable.credentialWaitMin(reason)
         }
-        pools[pool].breaker.failed(now: now, atLeast: least, random: &random)
+        pools[pool].breaker.failed(
+            now: now, atLeast: least, atMost: isSilence ? Self.silenceMost : nil, random: &random)
         pools[pool].tokenHealth.parked(until: pools[pool].breaker.nextChange)
     }
 
