@@ -26,7 +26,8 @@ extension CircuitBreakers {
         }
         if !pools[pool].breaker.isClosed, answer != .healthy {
             // A probe failed.
-            fail(pool, isSilence: answer == .silence, now: now)
+            let isSilence = answer == .silence && pools[pool].cause == .silent
+            fail(pool, isSilence: isSilence, now: now)
         } else if isIll {
             open(pool, by: .ill, now: now)
         }
