@@ -52,6 +52,14 @@ def write(path, title, curves):
 STRIP = 110
 
 
+def short(value):
+    """Three digits that matter, in so little room as there is beside an axis."""
+    for unit, name in ((1e6, " M"), (1e3, " k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
 def write_series(path, title, series, marks):
     """`series`: (name, [(minute, value)]), each in a strip from 0 on; `marks`: (minute, name)."""
     height = TOP + len(series) * STRIP + BOTTOM
@@ -73,7 +81,7 @@ def write_series(path, title, series, marks):
         most = max(value for _, value in points) or 1
         parts.append(line(LEFT, bottom, WIDTH - RIGHT, bottom, "#999"))
         parts.append(label(LEFT - 8, bottom, "0", "end"))
-        parts.append(label(LEFT - 8, top + 8, f"{most:.3g}", "end"))
+        parts.append(label(LEFT - 8, top + 8, short(most), "end"))
         parts.append(label(LEFT, top - 6, name, "start"))
         across = " ".join(
             f"{x(minute):.1f},{bottom - value / most * (bottom - top):.1f}"
