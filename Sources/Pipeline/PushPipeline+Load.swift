@@ -143,13 +143,13 @@ extension PushPipeline {
     }
 
     /// The subjects with the most pushes above their tokens' budgets today, the first of them first.
-    /// One that nobody shows any more, or that never was, as of an event of whole kinds, has no bytes.
+    /// What nobody shows any more is left out, and events of whole kinds, which have no subject.
     package func subjectsOverBudget(now: Now) -> [SubjectOverBudget] {
         book.budgets.topSubjects(BudgetUse.subjectsMax, now: now.wall).map {
             SubjectOverBudget(
                 app: book.routing.name(of: $0.app),
                 subject: book.subject($0.subject, tag: $0.tag, app: $0.app), pushes: $0.count)
-        }
+        }.filter { !$0.subject.isEmpty }
     }
 
     /// The pushes that have ended.

@@ -264,6 +264,9 @@ internal import Testing
             #expect(use.tokensOver == (number > 2 ? 1 : 0))
         }
         #expect(use.pushesOver == 2 && top.map(\.pushes) == [2])
+        pipeline.unregister("A")
+        pipeline.pass(.seconds(1))
+        #expect(top.isEmpty, "nobody shows the subject any more")
     }
 
     @Test func `where a long gap holds, it is the bound`() {
