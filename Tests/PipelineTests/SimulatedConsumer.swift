@@ -24,6 +24,8 @@ struct SimulatedConsumer {
         /// Whether librdkafka has stopped fetching the partition, so that nothing comes of it
         /// before a restart.
         var isStalled = false
+        /// Whether its records are left in Kafka, since its topic waits.
+        var isHeld = false
     }
 
     struct Revoke {
@@ -43,7 +45,7 @@ struct SimulatedConsumer {
 
     func isRead(_ place: Place) -> Bool {
         guard !isFenced, let row = rows.first(where: { $0.place == place }) else { return false }
-        return !row.isPaused && !row.isMuted && !row.isStalled
+        return !row.isPaused && !row.isMuted && !row.isStalled && !row.isHeld
     }
 
     mutating func assign(_ place: Place, ordinal: Int) -> AssignmentID {
@@ -60,6 +62,10 @@ struct SimulatedConsumer {
             if isPaused && rows[index].isMuted { continue }
             rows[index].isPaused = isPaused
         }
+    }
+
+    mutating func setHeld(_ isHeld: Bool, _ place: Place) {
+        for index in rows.indices where rows[index].place == place { rows[index].isHeld = isHeld }
     }
 
     mutating func stall(_ place: Place) {

@@ -28,6 +28,9 @@ extension Simulation {
         for record in replay { try worker.apply(record, now: now) }
         worker.registrationsRead = registrations.count
         worker.suppressionsRead = suppressions.count
+        // The index is complete only then, and a turn follows before the first event is read.
+        while worker.controlsRead < operators.controls.count { try readControl(number) }
+        if worker.controlsRead > 0 { try timers(number) }
         try perform(worker.lifecycle.indexCompleted(), number)
     }
 
@@ -56,6 +59,7 @@ extension Simulation {
             case .deferred(let index): deferred.append(assign(deferred: index, to: number))
             }
         }
+        partitionsChanged(of: number)
         try perform(worker.lifecycle.assigned(events: events, deferred: deferred), number)
     }
 
@@ -114,6 +118,7 @@ extension Simulation {
                 throw SimulationFailure(text: "\(id) is given up, and is not its own")
             }
         }
+        partitionsChanged(of: number)
     }
 
     /// Makes a partition free.

@@ -17,6 +17,7 @@ extension Simulation {
     /// No more traffic and no more faults: everything must come to an end by itself.
     mutating func drain() throws(SimulationFailure) {
         isDraining = true
+        operators.liftAll()
         tell("the end begins")
         for round in 0..<2000 {
             pass(.milliseconds(100))

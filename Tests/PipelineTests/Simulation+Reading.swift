@@ -16,6 +16,10 @@ extension Simulation {
     mutating func readTables(_ number: Int, limit: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         var left = min(limit, worker.pipeline.roomForRegistrations)
+        while left > 0, worker.controlsRead < operators.controls.count {
+            left -= 1
+            try readControl(number)
+        }
         while left > 0, worker.suppressionsRead < kafka.suppressions.count {
             let record = kafka.suppressions[worker.suppressionsRead]
             worker.suppressionsRead += 1
@@ -83,12 +87,13 @@ extension Simulation {
                 if record.event == nil { coverage.note("unreadable", worker) }
                 kafka.unread.remove(record.number)
                 let before = worker.pipeline.counters
-                try worker.read(record, partition: index, topic: partition.topic, now: now)
+                let fate = try worker.read(
+                    record, partition: index, topic: partition.topic, now: now)
                 coverage.remembered(before, worker.pipeline.counters)
                 if worker.pipeline.counters.eventsSplit > before.eventsSplit {
                     coverage.note("split", worker)
                 }
-                if let event = record.event, event.payload != nil {
+                if fate == .asked, let event = record.event, event.payload != nil {
                     kafka.deferred.read(event, at: worker.payloadsReadAt, now: now)
                 }
                 left -= 1
@@ -101,9 +106,16 @@ extension Simulation {
         let worker = workers[number]!
         let now = time(of: number)
         worker.pipeline.drain = worker.lifecycle.drain
-        try worker.withTime(world: kafka, now: now) {
+        let began = worker.restrictions.follow(now: now)
+        let drops = worker.watchDrops(world: kafka, now: now)
+        let changes = worker.pipeline.restrictions.changes
+        try worker.withTime(world: kafka, now: now) { () throws(SimulationFailure) in
             if worker.lifecycle.isDraining { worker.pipeline.flushDeadLetters(now: now, all: true) }
             worker.pipeline.advance(now: now)
+            try worker.noteDropsByTime(drops, now: now)
+        }
+        if worker.pipeline.restrictions.changes != changes {
+            followed(began, number)
         }
         for event in worker.takeBackShards(now: now) {
             coverage.note("shard taken back", worker)

@@ -27,6 +27,7 @@ struct Simulation {
     /// Which commits have notes: apart, since a worker's life does not depend on them.
     var notes: SplitMix64
     var traffic: SimulationTraffic
+    var operators: SimulatedOperators
     var weather = SimulatedWeather.fair
     var isDraining = false
     var clocks: SimulatedClocks
@@ -39,6 +40,7 @@ struct Simulation {
         dice = SplitMix64(seed: seed)
         notes = SplitMix64(seed: seed &* 17 &+ 3)
         traffic = SimulationTraffic(seed: seed &* 31 &+ 7)
+        operators = SimulatedOperators(seed: seed)
         clocks = SimulatedClocks(workers: workers.count, dice: &dice)
         // A gap is as exact as the clocks of those who own a partition in turn.
         if seed % 8 == 1 { clocks.agree() }
@@ -88,9 +90,7 @@ struct Simulation {
             try check()
         }
         try drain()
-        for worker in workers.compactMap(\.self) {
-            coverage.thinned += worker.pipeline.counters.pushesThinned
-        }
+        for worker in workers.compactMap(\.self) { coverage.lived(worker.pipeline.counters) }
     }
 
     mutating func step() throws(SimulationFailure) {
@@ -128,6 +128,7 @@ struct Simulation {
         }
         if chance(2) { compactDeferred() }
         if chance(1) { stepClock(number) }
+        operate()
         for number in workers.indices { try endTurn(number) }
     }
 

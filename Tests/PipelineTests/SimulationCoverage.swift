@@ -34,6 +34,7 @@ struct SimulationCoverage {
             "start deleted", "end truncated", "stalled", "refused record", "too large record",
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
+            "pause followed", "drop followed", "limit followed",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -48,8 +49,11 @@ struct SimulationCoverage {
     /// Events that had ended under the owner before, and how many of them were pushed all the same.
     private(set) var remembered = 0
     private(set) var toldToNewcomers = 0
-    /// Pushes that waited for the end of a window, by workers that lived to the end.
-    var thinned = 0
+    /// By workers that lived to the end: pushes that waited for the end of a window, and what
+    /// operators have dropped.
+    private(set) var thinned = 0
+    private(set) var pushesDropped = 0
+    private(set) var eventsDropped = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -98,10 +102,19 @@ struct SimulationCoverage {
         toldToNewcomers += asked > 0 ? 1 : 0
     }
 
+    /// A worker has come to the end of the simulation.
+    mutating func lived(_ counters: Counters) {
+        thinned += counters.pushesThinned
+        pushesDropped += counters.dropped
+        eventsDropped += counters.eventsDropped
+    }
+
     mutating func add(_ other: SimulationCoverage) {
         remembered += other.remembered
         toldToNewcomers += other.toldToNewcomers
         thinned += other.thinned
+        pushesDropped += other.pushesDropped
+        eventsDropped += other.eventsDropped
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }

@@ -176,6 +176,7 @@ struct SimulatedDeferred {
         if let time = model.unregisteredAt[token], time >= reading.time(of: owed) { return true }
         // So it does where the token was suppressed, though the tombstone may wait for its letter.
         if let time = model.unsuppressedAt[token], time >= reading.time(of: owed) { return true }
+        if let time = worker.rowsDroppedAt[owed.key], time >= reading.time(of: owed) { return true }
         return suppressions[token].map { $0 >= owed.at } ?? false
             || reading.deadline(of: owed) <= now.monotonic
             || endings[owed.key, default: []].contains { answers($0, owed) }

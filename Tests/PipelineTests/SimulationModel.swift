@@ -180,6 +180,16 @@ struct SimulationModel {
         if flight.payload != nil { accepted.append(flight) }
     }
 
+    /// An operator has dropped a push: what it would have told its token is not owed any more.
+    /// - Parameter group: of the push; nil for whatever the token was to be told.
+    mutating func dropped(_ token: SimulatedToken, group: String?, holding: Holding) {
+        debts.removeAll { debt in
+            !debt.isBound && debt.token == token
+                && debt.read.event.group == group ?? debt.read.event.group
+                && holding(debt.read)
+        }
+    }
+
     /// Says of an event whether the ticket in question keeps its offset from being stored.
     typealias Holding = (ReadEvent) -> Bool
 

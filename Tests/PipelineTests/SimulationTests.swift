@@ -68,6 +68,12 @@ internal import Testing
             "too few events were read again")
         print("thinned pushes: \(coverage.thinned)")
         #expect(count < seeds || coverage.thinned > count, "too few pushes were thinned")
+        print(
+            "dropped by operators: \(coverage.pushesDropped) pushes, \(coverage.eventsDropped) events"
+        )
+        #expect(
+            count < seeds || min(coverage.pushesDropped, coverage.eventsDropped) > count / 5,
+            "operators have dropped too little")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0
         // What is met a hundred times in ten thousand lives is common if it is met in two hundred.
         let gaps = least == 1 ? coverage.commonGaps : coverage.gaps(least: least)

@@ -24,13 +24,16 @@ extension SimulationWorker {
                 try world.deferred.judge(record, by: self, now: now)
                 continue
             }
+            let (token, _) = SimulatedSuppression.parse(key: record.key, value: nil)
+            try require(
+                restrictions.action(for: token.tokenClass) != .drop,
+                "a push that an operator drops is deferred")
             deferrals[record.ticket] = record.key
             if let payloadAt = SimulatedSuppression.time("payloadAt", in: value) {
                 payloadOrder.deferred(record.key, payloadAt: payloadAt)
             }
             // A claim that came back by a lost partition holds nothing.
             guard waits(for: record) else { continue }
-            let (token, _) = SimulatedSuppression.parse(key: record.key, value: nil)
             let payload = world.payload(in: value)
             let until = SimulatedSuppression.time("expiresAt", in: value)!
             model.deferred(token, ticket: record.ticket) { read in
@@ -60,10 +63,13 @@ extension SimulationWorker {
 
     /// Whether the ticket holds the event's offset, or an older one of its partition.
     func holding(_ ticket: UInt64) -> SimulationModel.Holding {
-        let holds = pipeline.outbox.tickets[ticket]?.holds ?? []
-        return { [assignments] read in
+        holding(pipeline.outbox.tickets[ticket]?.holds ?? [])
+    }
+
+    func holding(_ claims: [OffsetClaim]) -> SimulationModel.Holding {
+        { [assignments] read in
             guard let assignment = assignments[read.partition] else { return false }
-            return holds.contains { $0.epoch == assignment.epoch && $0.offset <= read.offset }
+            return claims.contains { $0.epoch == assignment.epoch && $0.offset <= read.offset }
         }
     }
 
@@ -131,10 +137,10 @@ extension SimulationWorker {
     }
 
     func withTime(
-        world: SimulatedKafka, now: Now, _ body: () -> Void
+        world: SimulatedKafka, now: Now, _ body: () throws(SimulationFailure) -> Void
     ) throws(SimulationFailure) {
         let written = pipeline.records.count
-        body()
+        try body()
         try note(from: written, world: world, now: now)
     }
 

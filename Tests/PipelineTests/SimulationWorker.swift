@@ -41,6 +41,10 @@ final class SimulationWorker {
     var inherited: [SimulatedNote?] = []
     var registrationsRead = 0
     var suppressionsRead = 0
+    var controlsRead = 0
+    var restrictions = SimulatedRestrictions()
+    /// When an operator's drop last ended a row of `deferred`, or the push made of it, by key.
+    var rowsDroppedAt: [[UInt8]: MonotonicTime] = [:]
     /// By partition of `deferred`; nil where it is another worker's.
     var deferredAssignments: [AssignmentID?] = [nil, nil]
     var deferredPositions: [Int64] = [0, 0]
@@ -73,6 +77,7 @@ final class SimulationWorker {
     var shards: [UInt64: SimulatedShard] = [:]
 
     static let app = "com.example.Home"
+    static let topics = ["events", "slow"]
     static let bindings = [
         TopicBinding.standard, TopicBinding(decode: .json, delay: .milliseconds(700)),
     ]
@@ -105,7 +110,7 @@ final class SimulationWorker {
         if dice.next(below: 5) == 0 { settings.deferredMax = 1 + Int(dice.next(below: 6)) }
         settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
-        settings.eventTopics = ["events", "slow"]
+        settings.eventTopics = Self.topics
         settings.seed = dice.next()
         settings.recentRegistrationsMax = 4 << Int(settings.seed % 5)
         if settings.seed % 3 == 0 {
@@ -132,93 +137,6 @@ final class SimulationWorker {
         inherited = Array(repeating: nil, count: partitions)
     }
 
-    // MARK: Reading
-
-    func apply(_ record: SimulatedTableRecord, now: Now) throws(SimulationFailure) {
-        let isReadable = withBytes(record.key) { key in
-            withBytes(record.value) { value in
-                if case .suppression = record.meaning {
-                    return pipeline.suppressionRecord(
-                        key: key, value: value, timestamp: record.timestamp) == nil
-                }
-                return pipeline.registrationRecord(
-                    key: key, value: value, timestamp: record.timestamp,
-                    partition: record.partition, offset: record.offset, now: now) == nil
-            }
-        }
-        if case .unreadable = record.meaning {
-            try require(!isReadable, "a registration that cannot be read was read")
-        } else {
-            try require(isReadable, "a record was not read: \(record)")
-        }
-        if case .suppression = record.meaning {
-            let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
-            model.learned(token, suppression: time, now: now)
-        } else {
-            model.apply(record, now: now)
-        }
-    }
-
-    func read(
-        _ record: SimulatedEventRecord, partition: Int, topic: UInt16, now: Now
-    ) throws(SimulationFailure) {
-        sequence += 1
-        let before = inherited[partition].flatMap {
-            record.offset < $0.note.endedOffset ? $0.known : nil
-        }
-        let written = pipeline.records.count
-        let merged = pipeline.counters.failuresMerged
-        withBytes(record.key.map { Array($0.utf8) }) { key in
-            withBytes(record.value.map { Array($0.utf8) }) { value in
-                let event = EventRecord(
-                    binding: Int(topic), key: key, value: value, timestamp: record.timestamp)
-                pipeline.eventRecord(
-                    event, of: assignments[partition]!, offset: record.offset, now: now
-                ) { _ in nil }
-                // For the next one, with whatever the index learns until then: a key that does not
-                // come, or has gone from the index, is to change nothing.
-                if let key, !key.isEmpty { pipeline.prefetch(key: key, binding: Int(topic)) }
-            }
-        }
-        positions[partition] = record.offset + 1
-        let event = record.event ?? SimulatedEvent(serial: 0, expiresAt: now.wall)
-        let deadline = now.monotonic + (event.expiresAt - now.wall)
-        if event.payload != nil, deadline > now.monotonic {
-            payloadsReadAt = max(payloadsReadAt, now.wall)
-        }
-        let read = SimulationModel.ReadEvent(
-            event: event, partition: partition, offset: record.offset, readAt: now.monotonic,
-            deadline: deadline, stamp: payloadsReadAt, sequence: sequence)
-        let split = noteShards(from: written, of: read)
-        let letters = pipeline.records[written...].filter { $0.topic == .deadLetters }
-        try require(
-            letters.count + pipeline.counters.failuresMerged - merged
-                == (record.event == nil && before == nil ? 1 : 0),
-            "one letter for a record unread")
-        if let payload = event.payload { bodies[payload.body] = (event, sequence) }
-        if record.event != nil {
-            model.read(read, known: before) { row in
-                !split.contains { $0.subject != nil || $0.kinds.contains { $0 == row.kind } }
-            }
-        } else if before == nil {
-            model.unreadable(read, ticket: letters.first?.ticket)
-        }
-    }
-
-    /// What this worker would tell the next owner of a partition.
-    func note(of partition: Int, now: Now) throws(SimulationFailure) -> SimulatedNote? {
-        guard let id = assignments[partition], let note = pipeline.commitNote(id, now: now) else {
-            return nil
-        }
-        try require(
-            CommitNote(note.text(cluster: "one") ?? "", cluster: "one") == note,
-            "a note that cannot be read: \(note)")
-        if let inherited = inherited[partition], inherited.note == note { return inherited }
-        try require(note.endedOffset <= positions[partition], "what ended was not read yet")
-        try requireEnded(partition: partition, below: note.endedOffset)
-        return SimulatedNote(note: note, known: registrationsRead)
-    }
-
     // MARK: Sending
 
     /// - Returns: how many pushes were handed over.
@@ -228,7 +146,9 @@ final class SimulationWorker {
     ) throws(SimulationFailure) -> Int {
         let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: max(1, capacity))
         defer { batch.deallocate() }
+        let drops = watchDrops(world: world, now: now)
         let count = pipeline.takeReady(PoolID(rawValue: UInt16(pool)), into: batch, now: now)
+        try noteDropsInTurn(drops, now: now)
         model.forgive(now: now)
         for slot in batch[..<count] {
             sequence += 1
@@ -238,6 +158,7 @@ final class SimulationWorker {
                 environment: route.environment, tokenClass: route.tokenClass, bytes: push.token)
             try require(Int(route.pool.rawValue) == pool, "a push of another pool")
             try require(push.type.classes.contains(route.tokenClass), "the type is not the token's")
+            try restrictions.sent(to: route.tokenClass)
             try require(!model.isSuppressed(token), "a push to a token known dead")
             try require(model.isRegistered(token), "a push to a token that nobody registered")
             try require(slab.push(slot).pointee.expiresAt > now.monotonic, "an expired push")
@@ -301,7 +222,9 @@ final class SimulationWorker {
             || pipeline.book.pushes[flight.slot].hasFollowUp
         let before = pipeline.counters
         let written = pipeline.records.count
+        let drops = watchDrops(world: world, now: now)
         pipeline.outcome(outcome, now: now)
+        try noteDrop(of: flight.slot, drops, now: now)
         let after = pipeline.counters
         model.forgive(now: now)
         // Of this push nobody knows when it was sent.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+@testable internal import Lifecycle
+@testable internal import Pipeline
+
+/// What operators do, and how workers follow them.
+extension Simulation {
+    mutating func operate() {
+        guard operators.areRestricting, operators.chance(5) else { return }
+        operators.command(now: now)
+        let record = operators.controls.last!
+        tell("an operator: \(record.scope), \(record.restriction?.action.description ?? "resume")")
+    }
+
+    mutating func readControl(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let record = operators.controls[worker.controlsRead]
+        worker.controlsRead += 1
+        tell("worker \(number) reads that \(record.scope) is restricted or free")
+        let problem = withBytes(record.key) { key in
+            withBytes(record.value) { worker.pipeline.restrictionRecord(key: key, value: $0) }
+        }
+        try require(problem == nil, "a restriction was not read: \(problem!)")
+        worker.restrictions.read(record)
+    }
+
+    /// A turn of the pipeline has made effective what was read.
+    mutating func followed(_ began: [Restriction.Action], _ number: Int) {
+        let worker = workers[number]!
+        worker.restrictions.beginLimits(now: time(of: number))
+        for action in began { coverage.note("\(action.word) followed", worker) }
+        holdTopics(of: number)
+    }
+
+    /// As the planner's loop does it.
+    mutating func partitionsChanged(of number: Int) {
+        let worker = workers[number]!
+        let own = (worker.assignments + worker.deferredAssignments).count { $0 != nil }
+        let share =
+            Double(own) / Double(kafka.partitions.count + kafka.deferred.partitions.count)
+        worker.pipeline.adopt(shareOfLimits: share)
+        worker.restrictions.share = share
+        holdTopics(of: number)
+    }
+
+    /// Leaves the partitions of paused topics in Kafka.
+    mutating func holdTopics(of number: Int) {
+        let worker = workers[number]!
+        let paused = worker.pipeline.restrictions.pausedTopics
+        for index in kafka.partitions.indices {
+            worker.consumer.setHeld(
+                paused[Int(kafka.partitions[index].topic)], .events(index))
+        }
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import PushModel
+internal import RecordFormats
+
+@testable internal import Pipeline
+
+/// What a worker reads, and what its model makes of it.
+extension SimulationWorker {
+    func apply(_ record: SimulatedTableRecord, now: Now) throws(SimulationFailure) {
+        let isReadable = withBytes(record.key) { key in
+            withBytes(record.value) { value in
+                if case .suppression = record.meaning {
+                    return pipeline.suppressionRecord(
+                        key: key, value: value, timestamp: record.timestamp) == nil
+                }
+                return pipeline.registrationRecord(
+                    key: key, value: value, timestamp: record.timestamp,
+                    partition: record.partition, offset: record.offset, now: now) == nil
+            }
+        }
+        if case .unreadable = record.meaning {
+            try require(!isReadable, "a registration that cannot be read was read")
+        } else {
+            try require(isReadable, "a record was not read: \(record)")
+        }
+        if case .suppression = record.meaning {
+            let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
+            model.learned(token, suppression: time, now: now)
+        } else {
+            model.apply(record, now: now)
+        }
+    }
+
+    /// What comes of a record, whatever the tokens that it is for.
+    enum Fate { case asked, dropped }
+
+    /// - Parameter isRemembered: it had ended under the owner before.
+    private func fate(
+        of record: SimulatedEventRecord, topic: UInt16, isRemembered: Bool, now: Now
+    ) -> Fate {
+        if restrictions.isDropped(topic: Self.topics[Int(topic)]) { return .dropped }
+        guard let event = record.event, event.expiresAt > now.wall else { return .asked }
+        return restrictions.isDropped(subject: event.subject) ? .dropped : .asked
+    }
+
+    @discardableResult
+    func read(
+        _ record: SimulatedEventRecord, partition: Int, topic: UInt16, now: Now
+    ) throws(SimulationFailure) -> Fate {
+        sequence += 1
+        let before = inherited[partition].flatMap {
+            record.offset < $0.note.endedOffset ? $0.known : nil
+        }
+        let isPaused = restrictions.isPaused(topic: Self.topics[Int(topic)])
+        try require(!isPaused, "a record of a topic that an operator has paused")
+        let fate = fate(of: record, topic: topic, isRemembered: before != nil, now: now)
+        let written = pipeline.records.count
+        let counted = pipeline.counters
+        withBytes(record.key.map { Array($0.utf8) }) { key in
+            withBytes(record.value.map { Array($0.utf8) }) { value in
+                let event = EventRecord(
+                    binding: Int(topic), key: key, value: value, timestamp: record.timestamp)
+                pipeline.eventRecord(
+                    event, of: assignments[partition]!, offset: record.offset, now: now
+                ) { _ in nil }
+                // For the next one, with whatever the index learns until then: a key that does not
+                // come, or has gone from the index, is to change nothing.
+                if let key, !key.isEmpty { pipeline.prefetch(key: key, binding: Int(topic)) }
+            }
+        }
+        positions[partition] = record.offset + 1
+        let after = pipeline.counters
+        if fate == .dropped {
+            try requireDropped(written, counted, isRemembered: before != nil)
+            return fate
+        }
+        try require(after.eventsDropped == counted.eventsDropped, "an event is dropped")
+        let event = record.event ?? SimulatedEvent(serial: 0, expiresAt: now.wall)
+        let deadline = now.monotonic + (event.expiresAt - now.wall)
+        if event.payload != nil, deadline > now.monotonic {
+            payloadsReadAt = max(payloadsReadAt, now.wall)
+        }
+        let read = SimulationModel.ReadEvent(
+            event: event, partition: partition, offset: record.offset, readAt: now.monotonic,
+            deadline: deadline, stamp: payloadsReadAt, sequence: sequence)
+        let split = noteShards(from: written, of: read)
+        let letters = pipeline.records[written...].filter { $0.topic == .deadLetters }
+        try require(
+            letters.count + after.failuresMerged - counted.failuresMerged
+                == (record.event == nil && before == nil ? 1 : 0),
+            "one letter for a record unread")
+        if let payload = event.payload { bodies[payload.body] = (event, sequence) }
+        if record.event != nil {
+            model.read(read, known: before) { row in
+                !split.contains { $0.subject != nil || $0.kinds.contains { $0 == row.kind } }
+            }
+        } else if before == nil {
+            model.unreadable(read, ticket: letters.first?.ticket)
+        }
+        return fate
+    }
+
+    /// The event made no pushes and no records, and was counted.
+    private func requireDropped(
+        _ written: Int, _ before: Counters, isRemembered: Bool
+    ) throws(SimulationFailure) {
+        let after = pipeline.counters
+        // One that had ended under the owner before may count as that.
+        let dropped = after.eventsDropped - before.eventsDropped
+        try require(dropped == 1 || isRemembered && dropped == 0, "a drop is not counted")
+        try require(
+            pipeline.records.count == written && after.failuresMerged == before.failuresMerged,
+            "a record of a dropped event")
+        try require(
+            after.pushesQueued == before.pushesQueued
+                && after.pushesCoalesced == before.pushesCoalesced,
+            "a push of a dropped event")
+    }
+
+    /// What this worker would tell the next owner of a partition.
+    func note(of partition: Int, now: Now) throws(SimulationFailure) -> SimulatedNote? {
+        guard let id = assignments[partition], let note = pipeline.commitNote(id, now: now) else {
+            return nil
+        }
+        try require(
+            CommitNote(note.text(cluster: "one") ?? "", cluster: "one") == note,
+            "a note that cannot be read: \(note)")
+        if let inherited = inherited[partition], inherited.note == note { return inherited }
+        try require(note.endedOffset <= positions[partition], "what ended was not read yet")
+        try requireEnded(partition: partition, below: note.endedOffset)
+        return SimulatedNote(note: note, known: registrationsRead)
+    }
+}
