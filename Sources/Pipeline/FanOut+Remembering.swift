@@ -17,19 +17,13 @@ extension FanOut {
     mutating func remember(
         _ record: EventRecord, of id: AssignmentID, _ position: RecordPosition,
         _ newcomers: InheritedNotes.Newcomers, now: Now, header: EventRecord.HeaderLookup,
-        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        headers: () -> [(name: String, value: [UInt8])], _ book: inout PushBook,
+        _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) {
-        tally.ended(.remembered, topic: record.binding)
         let event = try? decoder.decode(record, now: now.wall, header: header)
-        guard let event, event.expiresAt > now.wall else { return }
-        if book.settings.fanOutMax < .max {
-            // The owner before has written the letter of an event that is withheld.
-            do throws(UnreadableRecord) {
-                try checkBound(event, at: position, now: now, header: header, book)
-            } catch {
-                return
-            }
+        guard let event, event.expiresAt > now.wall else {
+            return tally.ended(.remembered, topic: record.binding)
         }
         let lists =
             event.subject.isEmpty
@@ -44,6 +38,23 @@ extension FanOut {
         case .some(let entries): pushed = lists.map { entries[$0.subject] ?? [] }
         case .unknown: pushed = []
         }
+        if book.settings.fanOutMax < .max {
+            do throws(UnreadableRecord) {
+                try checkBound(event, at: position, now: now, header: header, book)
+            } catch {
+                // The owner before has written its letter. But with fewer tokens it may have pushed
+                // the event, and newcomers must be told of it or named by a letter.
+                let isForNewcomers =
+                    pushed.count < lists.count || !pushed.allSatisfy(\.isEmpty)
+                guard isForNewcomers else {
+                    return tally.ended(.remembered, topic: record.binding)
+                }
+                return becomeLetter(
+                    record, error, of: id, position, now: now, header: header, headers: headers,
+                    &book, &outbox)
+            }
+        }
+        tally.ended(.remembered, topic: record.binding)
         // Whom the owner before had not heard of is not known, or they are very many: then it is as
         // if there had been no note.
         let isForFew = pushed.allSatisfy { $0.count <= book.settings.immediateFanOutMax }

@@ -110,8 +110,8 @@ struct FanOut: ~Copyable {
             let newcomers = late.newcomers(id, offset: offset, book.audience)
         {
             return remember(
-                record, of: id, position, newcomers, now: now, header: header, &book, &late,
-                &outbox, deferral)
+                record, of: id, position, newcomers, now: now, header: header,
+                headers: headers, &book, &late, &outbox, deferral)
         }
         do throws(UnreadableRecord) {
             let event = try decoder.event(of: record, now: now.wall, header: header)
@@ -141,18 +141,9 @@ struct FanOut: ~Copyable {
             }
         } catch {
             if error.isLeftOut { return tally.ended(.filtered, topic: record.binding) }
-            tally.ended(error.isWithheld ? .withheld : .unreadable, topic: record.binding)
-            let hold = book.tracker.hold(id)
-            let correlation = decoder.correlation(of: record, header: header)
-            if book.traces.isOn {
-                trace(
-                    unreadable: error, correlation, writtenAt: record.timestamp, position,
-                    hold: hold, now, &book)
-            }
-            let subject = decoder.subject(ofUnreadable: record, header: header)
-            outbox.writeUnreadable(
-                record, headers(), error, correlation, subject: subject, hold: hold, at: position,
-                &book, now: now)
+            becomeLetter(
+                record, error, of: id, position, now: now, header: header, headers: headers,
+                &book, &outbox)
         }
     }
 

@@ -87,6 +87,20 @@ internal import Testing
         #expect(fixture.counters.eventsRemembered == 1 && fixture.pipeline.withheldEvent != nil)
     }
 
+    @Test func `the next owner names in a letter the newcomers for whom an event is too large`()
+        throws
+    {
+        // With three tokens the owner before has pushed it. It had not heard of the fourth.
+        let fixture = fixture()
+        let registrations = CommitNote(endedOffset: 1, registrations: [3])
+        fixture.assign(startOffset: 0, note: registrations, nextOffset: 0)
+        fixture.event("all", #"{"v":1,"id":"7"}"#)
+        #expect(fixture.take().isEmpty && fixture.counters.eventsWithheld == 1)
+        #expect(fixture.counters.eventsRemembered == 0)
+        let letter = try #require(try letters(fixture).first)
+        #expect(letter.reason == "fanOutTooLarge" && letter.original?.key == Array("all".utf8))
+    }
+
     @Test func `a worker that loses the partition does not name its event for ever`() {
         let fixture = fixture()
         fixture.event("all")
