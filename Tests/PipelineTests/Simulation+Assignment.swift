@@ -13,8 +13,7 @@ extension Simulation {
     mutating func start(_ number: Int) throws(SimulationFailure) {
         let now = time(of: number)
         let worker = SimulationWorker(
-            partitions: kafka.partitions.count, minimumGaps: minimumGaps, budgets: budgets,
-            dice: &dice, now: now)
+            partitions: kafka.partitions.count, configured: configured, dice: &dice, now: now)
         workers[number] = worker
         tell("worker \(number) starts with \(worker.settings.slots) slots")
         let isCompacted = chance(50)
@@ -196,6 +195,7 @@ extension Simulation {
             keep(record, of: worker, owing: [])
         }
         workers[number] = nil
+        coverage.lived(worker.pipeline.counters)
         if chance(20) { clocks.replace(number, dice: &dice) }
         for row in worker.consumer.rows { release(row.place) }
         try start(number)

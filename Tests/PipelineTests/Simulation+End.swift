@@ -18,6 +18,7 @@ extension Simulation {
     mutating func drain() throws(SimulationFailure) {
         isDraining = true
         operators.liftAll()
+        while operators.chance(70), !kafka.withheld.isEmpty { try redrive() }
         tell("the end begins")
         for round in 0..<2000 {
             pass(.milliseconds(100))
@@ -48,6 +49,7 @@ extension Simulation {
             )
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
             try require(worker.pipeline.deferral.table.count == 0, "a deferred push is left")
+            try require(worker.pipeline.outbox.repeated.untold == 0, "repeats are never told")
             try require(worker.untold.isEmpty, "rejected without a letter: \(worker.untold)")
             try require(worker.pipeline.book.pushes.bodies.count == 0, "a payload is left")
         }
@@ -59,6 +61,7 @@ extension Simulation {
                 && worker!.pipeline.deferral.table.count == 0 && worker!.pipeline.records.isEmpty
                 && worker!.pipeline.book.tracker.holderCount == 0
                 && worker!.pipeline.book.pushes.bodies.count == 0
+                && worker!.pipeline.outbox.repeated.untold == 0
                 && !worker!.lifecycle.isDraining
         }
             && isDeferredRead

@@ -8,7 +8,8 @@ internal import PushModel
 
 /// What operators do, and how workers follow them.
 extension Simulation {
-    mutating func operate() {
+    mutating func operate() throws(SimulationFailure) {
+        if !kafka.withheld.isEmpty, operators.chance(5) { try redrive() }
         guard operators.areRestricting, operators.chance(5) else { return }
         operators.command(now: now)
         let record = operators.controls.last!

@@ -87,8 +87,8 @@ extension Simulation {
                 if record.event == nil { coverage.note("unreadable", worker) }
                 kafka.unread.remove(record.number)
                 let before = worker.pipeline.counters
-                let fate = try worker.read(
-                    record, partition: index, topic: partition.topic, now: now)
+                let fate = try worker.read(record, partition: index, of: partition, now: now)
+                if fate == .withheld { coverage.note("withheld", worker) }
                 coverage.remembered(before, worker.pipeline.counters)
                 if worker.pipeline.counters.eventsSplit > before.eventsSplit {
                     coverage.note("split", worker)
@@ -109,10 +109,13 @@ extension Simulation {
         let began = worker.restrictions.follow(now: now)
         let drops = worker.watchDrops(world: kafka, now: now)
         let changes = worker.pipeline.restrictions.changes
+        let merged = worker.pipeline.counters.failuresMerged
         try worker.withTime(world: kafka, now: now) { () throws(SimulationFailure) in
             if worker.lifecycle.isDraining { worker.pipeline.flushDeadLetters(now: now, all: true) }
             worker.pipeline.advance(now: now)
             try worker.noteDropsByTime(drops, now: now)
+            // Where letters have no room, the numbers of repeats are merged; nothing else is by time.
+            worker.repeats.written += worker.pipeline.counters.failuresMerged - merged
         }
         if worker.pipeline.restrictions.changes != changes {
             followed(began, number)

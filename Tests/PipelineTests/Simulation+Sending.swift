@@ -71,9 +71,13 @@ extension Simulation {
             coverage.note(
                 flight.answer.rawValue, worker, push: worker.pipeline.book.pushes[flight.slot])
             let merged = worker.pipeline.outbox.merged.failures
+            let repeated = worker.pipeline.counters.failuresRepeated
             try worker.answered(index, world: &kafka, now: now)
             if worker.pipeline.outbox.merged.failures > merged {
                 coverage.note("failures merged", worker)
+            }
+            if worker.pipeline.counters.failuresRepeated > repeated {
+                coverage.note("failure repeated", worker)
             }
         }
     }
@@ -136,7 +140,7 @@ extension Simulation {
         _ record: OutgoingRecord, of worker: SimulationWorker, owing debts: [SimulationModel.Debt]
     ) {
         switch record.topic {
-        case .deadLetters: kafka.deadLetters.append(record.value ?? [])
+        case .deadLetters: kafka.append(letter: record.value!)
         case .deferred:
             kafka.deferred.append(record, debts: debts, now: now)
         case .suppressions:

@@ -67,6 +67,16 @@ struct Simulation {
         return budgets
     }
 
+    /// What the configuration of both workers has, in some of the lives.
+    var configured: PipelineSettings {
+        var settings = PipelineSettings()
+        settings.minimumGaps = minimumGaps
+        settings.budgets = budgets
+        if seed % 7 == 3 { settings.fanOutMax = 4 + Int(seed / 7 % 4) }
+        if seed % 6 == 4 { settings.deadLetterRepeatAfter = .seconds(Int64(2 + seed / 6 % 20)) }
+        return settings
+    }
+
     /// The time as this worker's machine tells it.
     func time(of number: Int) -> Now { clocks.now(of: number, now) }
 
@@ -128,7 +138,7 @@ struct Simulation {
         }
         if chance(2) { compactDeferred() }
         if chance(1) { stepClock(number) }
-        operate()
+        try operate()
         for number in workers.indices { try endTurn(number) }
     }
 
@@ -173,10 +183,7 @@ struct Simulation {
         let index = below(kafka.partitions.count)
         let offset = kafka.partitions[index].end
         let record = traffic.event(at: offset, now: now)
-        kafka.partitions[index].records.append(record)
-        // After a leader that lagged behind was elected, a record may get an offset that is committed:
-        // no consumer reads it (docs/delivery.md).
-        if offset >= kafka.partitions[index].stored { kafka.unread.insert(record.number) }
+        kafka.append(record, to: index)
         if let event = record.event, let payload = event.payload {
             kafka.payloads[payload.body] = event
         }

@@ -34,7 +34,7 @@ struct SimulationCoverage {
             "start deleted", "end truncated", "stalled", "refused record", "too large record",
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
-            "pause followed", "drop followed", "limit followed",
+            "pause followed", "drop followed", "limit followed", "withheld", "failure repeated",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -49,11 +49,11 @@ struct SimulationCoverage {
     /// Events that had ended under the owner before, and how many of them were pushed all the same.
     private(set) var remembered = 0
     private(set) var toldToNewcomers = 0
-    /// By workers that lived to the end: pushes that waited for the end of a window, and what
-    /// operators have dropped.
+    /// Pushes that waited for the end of a window, and what operators have dropped and released.
     private(set) var thinned = 0
     private(set) var pushesDropped = 0
     private(set) var eventsDropped = 0
+    var eventsReleased = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -102,7 +102,7 @@ struct SimulationCoverage {
         toldToNewcomers += asked > 0 ? 1 : 0
     }
 
-    /// A worker has come to the end of the simulation.
+    /// A worker has come to its end.
     mutating func lived(_ counters: Counters) {
         thinned += counters.pushesThinned
         pushesDropped += counters.dropped
@@ -115,6 +115,7 @@ struct SimulationCoverage {
         thinned += other.thinned
         pushesDropped += other.pushesDropped
         eventsDropped += other.eventsDropped
+        eventsReleased += other.eventsReleased
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }
@@ -136,7 +137,7 @@ struct SimulationCoverage {
         case ("paused", .stopping), ("throttled", .stopping), ("throttled", .revoking):
             return "a drain decides what is read"
         case ("ended", .inFlight): return "a stop waits for the last answers"
-        case ("split", .late), ("unreadable", .late):
+        case ("split", .late), ("unreadable", .late), ("withheld", .late):
             return "no event is read while a late request waits"
         case ("bad registration", .late): return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"

@@ -10,6 +10,8 @@ internal import RecordFormats
 struct SimulatedPartition {
     let topic: UInt16
     let number: Int32
+    /// As a letter has it.
+    var name: String { "\(SimulationWorker.topics[Int(topic)])/\(number)" }
     var records: [SimulatedEventRecord] = []
     /// Compaction and transactions leave gaps: the first offset, and from one record to the next.
     var end: Int64 = 3
@@ -61,6 +63,8 @@ struct SimulatedEventRecord {
     let timestamp: WallTime
     /// Nil if it cannot be read.
     let event: SimulatedEvent?
+    /// Where the withheld record stood that this one releases.
+    var releases: DeadLetter.Source?
 }
 
 /// Kafka: what survives a worker's death.
@@ -71,7 +75,8 @@ struct SimulatedKafka {
     ]
     var registrations: [SimulatedTableRecord] = []
     var suppressions: [SimulatedTableRecord] = []
-    var deadLetters: [[UInt8]] = []
+    /// Letters of withheld events that nobody has redriven yet.
+    var withheld: [DeadLetter] = []
     var deferred = SimulatedDeferred()
     /// Events by their payload's text.
     var payloads: [String: SimulatedEvent] = [:]
@@ -80,6 +85,8 @@ struct SimulatedKafka {
     var sentAt: [SimulatedToken: MonotonicTime] = [:]
     /// Event records that nobody has read yet, by number.
     var unread: Set<Int> = []
+    /// All that producers have written, by its place.
+    var produced: [String: [SimulatedEventRecord]] = [:]
     /// How many shards were written; their records have numbers below zero.
     private var shards = 0
 

@@ -43,6 +43,39 @@ struct SimulationModel {
         rows[token]?.contains { event.matches($0) } == true
     }
 
+    /// How many tokens are on the lists of an event, each counted in each list and registration that
+    /// has it, and those included that its filters leave out.
+    func tokens(askedBy event: SimulatedEvent) -> Int {
+        registrations.values.reduce(0) { sum, registration in
+            let lists: [[SimulatedRow]]
+            if let subject = event.subject {
+                lists = [registration.rows.filter { $0.subject == subject }]
+            } else {
+                lists = event.kinds.map { kind in
+                    registration.rows.filter { $0.kind == kind && $0.token.tokenClass != .device }
+                }
+            }
+            // A list of kinds has a token once, that of a subject once for each kind.
+            return lists.reduce(sum) { sum, rows in sum + Set(rows.map(Entry.init)).count }
+        }
+    }
+
+    private struct Entry: Hashable {
+        let token: SimulatedToken
+        let kind: String?
+
+        init(_ row: SimulatedRow) { (token, kind) = (row.token, row.kind) }
+    }
+
+    /// Whether the event is owed to a token that has registered since the owner before had read so
+    /// many registrations.
+    func isOwedToNewcomers(_ event: SimulatedEvent, known: Int) -> Bool {
+        registrations.values.contains { registration in
+            registration.number >= known
+                && registration.rows.contains { event.matches($0) && !isSuppressed($0.token) }
+        }
+    }
+
     func isShown(_ subject: String) -> Bool {
         registrations.values.contains { $0.rows.contains { $0.subject == subject } }
     }
@@ -180,9 +213,10 @@ struct SimulationModel {
         if flight.payload != nil { accepted.append(flight) }
     }
 
-    /// An operator has dropped a push: what it would have told its token is not owed any more.
+    /// What a push would have told its token is not owed any more: an operator has dropped it, or
+    /// a letter that was written before tells of its failure.
     /// - Parameter group: of the push; nil for whatever the token was to be told.
-    mutating func dropped(_ token: SimulatedToken, group: String?, holding: Holding) {
+    mutating func notTold(_ token: SimulatedToken, group: String?, holding: Holding) {
         debts.removeAll { debt in
             !debt.isBound && debt.token == token
                 && debt.read.event.group == group ?? debt.read.event.group

@@ -28,6 +28,8 @@ struct SimulatedOperators {
 
     mutating func chance(_ percent: UInt64) -> Bool { dice.next(below: 100) < percent }
 
+    mutating func below(_ bound: Int) -> Int { Int(dice.next(below: UInt64(bound))) }
+
     /// Pauses, drops, limits or resumes something.
     mutating func command(now: Now) {
         if chance(45), let scope = restricted.randomElement(using: &dice) { return lift(scope) }

@@ -107,6 +107,12 @@ struct SimulationTraffic {
             event: event)
     }
 
+    /// The number of a record that is written again.
+    mutating func nextNumber() -> Int {
+        serial += 1
+        return serial
+    }
+
     private mutating func members(of event: inout SimulatedEvent, life: inout Int64) -> String {
         var json = "{\"v\":1"
         if chance(30) {

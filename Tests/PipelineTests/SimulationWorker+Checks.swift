@@ -31,6 +31,10 @@ extension SimulationWorker {
     func check() throws(SimulationFailure) {
         let load = pipeline.load
         try require(
+            pipeline.counters.failuresRepeated
+                == repeats.written + pipeline.outbox.repeated.untold,
+            "failures that repeat others are miscounted")
+        try require(
             pipeline.pushesAddUp, "the pushes do not add up: \(pipeline.counters), \(load)")
         pipeline.checkInvariants()
         try require(

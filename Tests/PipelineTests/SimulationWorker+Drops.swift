@@ -165,7 +165,7 @@ extension SimulationWorker {
             guard !isStillLate, restrictions.action(for: entry.token.tokenClass) == .drop else {
                 continue
             }
-            model.dropped(entry.token, group: nil, holding: holding(entry.holds))
+            model.notTold(entry.token, group: nil, holding: holding(entry.holds))
         }
     }
 
@@ -198,17 +198,9 @@ extension SimulationWorker {
     private func end(_ push: DropWatch.Push, now: Now) {
         if push.isOfRow { rowsDroppedAt[push.key] = now.monotonic }
         let holds = holding(push.claims)
-        guard push.hasFollowUp else {
-            return model.dropped(push.token, group: push.group, holding: holds)
-        }
-        // The push that is in the slot now was its follow-up: what that has to tell is still owed.
-        var left: [OffsetClaim] = []
-        if !isGone(push) {
-            pipeline.book.pushes.forEachClaim(of: push.slot) { left.append($0) }
-        }
-        let isLeft = holding(left)
-        model.dropped(push.token, group: push.group) { read in
-            left.isEmpty || holds(read) && !isLeft(read)
-        }
+        // Of a follow-up nobody knows the claims before it is the push. If it has ended too, nothing
+        // is left to tell; else what it alone has to tell is later than what the push held.
+        let isAllOver = push.hasFollowUp && isGone(push)
+        model.notTold(push.token, group: push.group) { isAllOver || holds($0) }
     }
 }

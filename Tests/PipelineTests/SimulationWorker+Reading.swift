@@ -35,40 +35,50 @@ extension SimulationWorker {
     }
 
     /// What comes of a record, whatever the tokens that it is for.
-    enum Fate { case asked, dropped }
+    enum Fate { case asked, dropped, withheld }
 
     /// - Parameter isRemembered: it had ended under the owner before.
     private func fate(
-        of record: SimulatedEventRecord, topic: UInt16, isRemembered: Bool, now: Now
+        of record: SimulatedEventRecord, in partition: SimulatedPartition, isRemembered: Bool,
+        now: Now
     ) -> Fate {
-        if restrictions.isDropped(topic: Self.topics[Int(topic)]) { return .dropped }
+        if restrictions.isDropped(topic: Self.topics[Int(partition.topic)]) { return .dropped }
         guard let event = record.event, event.expiresAt > now.wall else { return .asked }
-        return restrictions.isDropped(subject: event.subject) ? .dropped : .asked
+        let isDropped = restrictions.isDropped(subject: event.subject)
+        if isDropped, isRemembered { return .dropped }
+        // A shard's event has passed the bound.
+        let isReleased = record.releases.map { $0.offset < record.offset } ?? false
+        if event.tokens == nil, !isReleased, model.tokens(askedBy: event) > settings.fanOutMax {
+            return .withheld
+        }
+        return isDropped ? .dropped : .asked
     }
 
     @discardableResult
     func read(
-        _ record: SimulatedEventRecord, partition: Int, topic: UInt16, now: Now
+        _ record: SimulatedEventRecord, partition: Int, of log: SimulatedPartition, now: Now
     ) throws(SimulationFailure) -> Fate {
         sequence += 1
         let before = inherited[partition].flatMap {
             record.offset < $0.note.endedOffset ? $0.known : nil
         }
-        let isPaused = restrictions.isPaused(topic: Self.topics[Int(topic)])
+        let isPaused = restrictions.isPaused(topic: Self.topics[Int(log.topic)])
         try require(!isPaused, "a record of a topic that an operator has paused")
-        let fate = fate(of: record, topic: topic, isRemembered: before != nil, now: now)
+        let fate = fate(of: record, in: log, isRemembered: before != nil, now: now)
         let written = pipeline.records.count
         let counted = pipeline.counters
         withBytes(record.key.map { Array($0.utf8) }) { key in
             withBytes(record.value.map { Array($0.utf8) }) { value in
                 let event = EventRecord(
-                    binding: Int(topic), key: key, value: value, timestamp: record.timestamp)
-                pipeline.eventRecord(
-                    event, of: assignments[partition]!, offset: record.offset, now: now
-                ) { _ in nil }
+                    binding: Int(log.topic), key: key, value: value, timestamp: record.timestamp)
+                withBytes(record.releases.map { Array($0.text.utf8) }) { released in
+                    pipeline.eventRecord(
+                        event, of: assignments[partition]!, offset: record.offset, now: now
+                    ) { $0 == DeadLetter.releasedHeader ? released : nil }
+                }
                 // For the next one, with whatever the index learns until then: a key that does not
                 // come, or has gone from the index, is to change nothing.
-                if let key, !key.isEmpty { pipeline.prefetch(key: key, binding: Int(topic)) }
+                if let key, !key.isEmpty { pipeline.prefetch(key: key, binding: Int(log.topic)) }
             }
         }
         positions[partition] = record.offset + 1
@@ -80,7 +90,7 @@ extension SimulationWorker {
         try require(after.eventsDropped == counted.eventsDropped, "an event is dropped")
         let event = record.event ?? SimulatedEvent(serial: 0, expiresAt: now.wall)
         let deadline = now.monotonic + (event.expiresAt - now.wall)
-        if event.payload != nil, deadline > now.monotonic {
+        if event.payload != nil, deadline > now.monotonic, fate == .asked {
             payloadsReadAt = max(payloadsReadAt, now.wall)
         }
         let read = SimulationModel.ReadEvent(
@@ -88,6 +98,12 @@ extension SimulationWorker {
             deadline: deadline, stamp: payloadsReadAt, sequence: sequence)
         let split = noteShards(from: written, of: read)
         let letters = pipeline.records[written...].filter { $0.topic == .deadLetters }
+        if fate == .withheld {
+            try noteWithheld(
+                read, known: before, letter: letters.first?.ticket,
+                letters: letters.count + after.failuresMerged - counted.failuresMerged)
+            return fate
+        }
         try require(
             letters.count + after.failuresMerged - counted.failuresMerged
                 == (record.event == nil && before == nil ? 1 : 0),
@@ -101,6 +117,20 @@ extension SimulationWorker {
             model.unreadable(read, ticket: letters.first?.ticket)
         }
         return fate
+    }
+
+    /// An event of more tokens than may be ends with its letter. One that had ended under the owner
+    /// before has its letter, as far as its next owner can tell: unless it is owed to newcomers.
+    private func noteWithheld(
+        _ read: SimulationModel.ReadEvent, known: Int?, letter: UInt64?, letters: Int
+    ) throws(SimulationFailure) {
+        if let known, letters == 0 {
+            return try require(
+                !model.isOwedToNewcomers(read.event, known: known),
+                "an event is withheld from newcomers without a letter: \(read)")
+        }
+        try require(letters == 1, "\(letters) letters for a withheld event")
+        model.unreadable(read, ticket: letter)
     }
 
     /// The event made no pushes and no records, and was counted.

@@ -76,6 +76,10 @@ extension SimulationWorker {
     private func noteLetters(from position: Int) throws(SimulationFailure) {
         for record in pipeline.records[position...] where record.topic == .deadLetters {
             let text = String(decoding: record.value!, as: UTF8.self)
+            if let count = SimulatedRepeats.count(inLetter: text) {
+                repeats.written += count
+                continue
+            }
             model.written(
                 letter: text, ticket: record.ticket, holding: holding(record.ticket))
             if text.contains("\"failures\":") {

@@ -67,6 +67,7 @@ final class SimulationWorker {
     var rounds: [UInt32: Int] = [:]
     /// Rejected pushes that no letter has told of, with what they were to say.
     var untold: [(token: SimulatedToken, body: String?)] = []
+    var repeats = SimulatedRepeats()
     /// Tokens of a letter that does not say which of several payloads it is about.
     var toldWithout: Set<SimulatedToken> = []
 
@@ -83,12 +84,9 @@ final class SimulationWorker {
     ]
 
     init(
-        partitions: Int, minimumGaps: MinimumGaps, budgets: BudgetSettings,
-        dice: inout SplitMix64, now: Now
+        partitions: Int, configured: PipelineSettings, dice: inout SplitMix64, now: Now
     ) {
-        var settings = PipelineSettings()
-        settings.minimumGaps = minimumGaps
-        settings.budgets = budgets
+        var settings = configured
         settings.slots = 8 << Int(dice.next(below: 5))
         settings.fanOutsMax = 8
         settings.immediateFanOutMax = 4
@@ -223,6 +221,8 @@ final class SimulationWorker {
         let before = pipeline.counters
         let written = pipeline.records.count
         let drops = watchDrops(world: world, now: now)
+        var claims: [OffsetClaim] = []
+        pipeline.book.pushes.forEachClaim(of: flight.slot) { claims.append($0) }
         pipeline.outcome(outcome, now: now)
         try noteDrop(of: flight.slot, drops, now: now)
         let after = pipeline.counters
@@ -237,7 +237,11 @@ final class SimulationWorker {
             if flight.payload == nil { acceptedAt[flight.token] = now.monotonic }
             if flight.payload != nil { noteAcceptance(of: flight, world: world) }
         }
-        if after.rejected > before.rejected {
+        if after.failuresRepeated > before.failuresRepeated {
+            try noteRepeat(of: flight, claims: claims, isOrphaned: isOrphaned, now: now)
+            world.deferred.ended(flight)
+        } else if after.rejected > before.rejected {
+            if after.failuresMerged == before.failuresMerged { repeats.told(flight, now: now) }
             let isMerged = after.failuresMerged > before.failuresMerged
             if !isMerged { untold.append((flight.token, flight.payload?.event.payload?.body)) }
             // A token that has registered again since is owed pushes of its own.
