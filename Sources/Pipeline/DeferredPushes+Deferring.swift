@@ -13,8 +13,8 @@ internal import RecordFormats
 /// Bounds how long a push may hold an offset: one that must wait longer is written to `deferred`,
 /// and its events are released when Kafka has it.
 extension DeferredPushes {
-    /// Defers the waiting pushes that have nearly reached `holdMax`, and what is above a pool's
-    /// share of the slots.
+    /// Defers the waiting pushes that have nearly reached `holdMax` (where they fill the slots, those
+    /// that will reach it, too), and what is above a pool's share of the slots.
     mutating func deferWhatWaits(
         _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
@@ -47,9 +47,17 @@ extension DeferredPushes {
     ) {
         guard book.pushes.freeSlots < book.pushes.slots else { return book.pushes.endLaps() }
         var steps = holdWatch.slotsToCheck(of: book.settings.slots, now: now.monotonic)
-        let since = now.monotonic - HoldWatch.patience(book.settings.holdMax)
-        while let slot = book.pushes.nextHeld(since: since, steps: &steps) {
-            guard hasRoom(book, outbox) else { continue }
+        let patience = HoldWatch.patience(book.settings.holdMax)
+        let since = now.monotonic - patience
+        // Where those that rest fill the slots, a large audience with a delay would get on by one
+        // filling in each `holdMax`.
+        let isCrowded = book.pushes.restingCount * 2 > book.pushes.slots
+        while let slot = book.pushes.nextHeld(
+            since: isCrowded ? now.monotonic : since, steps: &steps)
+        {
+            let held = book.pushes.heldSince(of: slot)
+            let end = book.pushes.restsUntil(slot) ?? held
+            guard held <= since || end - held > patience, hasRoom(book, outbox) else { continue }
             deferUntilSendable(slot, &book, &outbox, breakers, now: now)
         }
     }

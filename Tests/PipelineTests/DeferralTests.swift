@@ -46,6 +46,36 @@ internal import Testing
         #expect(fixture.takeRecords().map(\.topic) == [.deferred])
     }
 
+    @Test func `deferrals are at once where pushes that rest for long fill the slots`() {
+        let fixture = fixture(controls: 200) { settings in
+            settings.slots = 64
+            settings.immediateFanOutMax = 4
+        }
+        fixture.event("hot", binding: 1)
+        var deferred: Set<String> = []
+        for _ in 0..<60 {
+            fixture.pass(.milliseconds(100))
+            let records = fixture.takeRecords()
+            fixture.acknowledge(records)
+            deferred.formUnion(records.map(\.key))
+        }
+        // Half of the slots may wait for events that join them.
+        #expect(deferred.count >= 200 - 32)
+        fixture.pass(.seconds(3))
+        deferred.formUnion(fixture.takeRecords().map(\.key))
+        #expect(deferred.count == 200)
+    }
+
+    @Test func `deferrals leave alone what rests for long while there are slots`() {
+        let fixture = fixture(controls: 32) { settings in
+            settings.slots = 64
+            settings.immediateFanOutMax = 4
+        }
+        fixture.event("hot", binding: 1)
+        fixture.pass(.seconds(6))
+        #expect(fixture.takeRecords().isEmpty)
+    }
+
     @Test(arguments: [(7, 0), (9, 1)])
     func `deferrals are at once where the next try would come too late`(after: UInt16, records: Int)
     {
