@@ -18,6 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 APP = "com.example.Home"
+PRODUCTS = ("lamplighter", "lamplighter-lab", "lamplighter-bench")
 BODY = '{"aps":{"content-changed":true}}'
 # Distinct device tokens that h2load pushes to.
 YARDSTICK_TOKENS = 100_000
@@ -51,10 +52,18 @@ def build(*products):
 
 
 class Rig:
-    """A folder and the processes of one benchmark; all of them end with it."""
+    """A folder and the processes of one benchmark; all of them end with it.
+
+    `simulators` is the folder of the program that has the simulators, if that is not to be built too:
+    where nothing but instructions is counted, its speed does not matter.
+    """
+
+    def __init__(self, simulators=None):
+        self.simulators = simulators
 
     def __enter__(self):
-        self.programs = build("lamplighter", "lamplighter-lab", "lamplighter-bench")
+        products = ["lamplighter-bench"] if self.simulators else PRODUCTS
+        self.programs = build(*products)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-bench-"))
         self.processes = []
         # Whether the folder stays, as evidence.
@@ -87,8 +96,11 @@ class Rig:
         `environment` is added to that of this process.
         """
         with open(self.folder / f"{name}.log", "w") as log:
+            folder = self.programs
+            if self.simulators and program == "lamplighter-lab":
+                folder = self.simulators
             process = subprocess.Popen(
-                [self.programs / program, *map(str, arguments)], stdout=log, stderr=log,
+                [folder / program, *map(str, arguments)], stdout=log, stderr=log,
                 stdin=stdin, env={**os.environ, **(environment or {})})
         process.name = name
         self.processes.append(process)

@@ -11,10 +11,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/bootstrap.sh registrar
-for product in lamplighter lamplighter-lab; do
-    echo "+ swift build --product $product"
-    swift build --product "$product"
-done
+# LAMPLIGHTER_PROGRAMS names a folder that has the programs.
+if [ -z "${LAMPLIGHTER_PROGRAMS:-}" ]; then
+    for product in lamplighter lamplighter-lab; do
+        echo "+ swift build --product $product"
+        swift build --product "$product"
+    done
+fi
 
 export PYTHONDONTWRITEBYTECODE=1
 export LAMPLIGHTER_PROGRAMS=${LAMPLIGHTER_PROGRAMS:-$PWD/.build/debug}

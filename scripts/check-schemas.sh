@@ -10,8 +10,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/bootstrap.sh schemas
-echo "+ swift build --product lamplighter-lab"
-swift build --product lamplighter-lab
+# LAMPLIGHTER_PROGRAMS names a folder that has the programs.
+if [ -z "${LAMPLIGHTER_PROGRAMS:-}" ]; then
+    echo "+ swift build --product lamplighter-lab"
+    swift build --product lamplighter-lab
+fi
 
 export PYTHONDONTWRITEBYTECODE=1
 export LAMPLIGHTER_PROGRAMS=${LAMPLIGHTER_PROGRAMS:-$PWD/.build/debug}
