@@ -234,7 +234,8 @@ final class SimulationWorker {
         try require((after.strikes > before.strikes) == isStrike, "a strike")
         if outcome.status == 200 {
             model.ended(flight)
-            if flight.payload == nil { acceptedAt[flight.token] = now.monotonic }
+            // Of a token that was gone meanwhile nothing is remembered.
+            if flight.payload == nil, !isOrphaned { acceptedAt[flight.token] = now.monotonic }
             if flight.payload != nil { noteAcceptance(of: flight, world: world) }
         }
         if after.failuresRepeated > before.failuresRepeated {
