@@ -30,7 +30,7 @@ class Fleet:
     def __init__(
             self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None,
             partitions=32, fan_outs=(1, 10, 1000), settings=None, deferred=4, registered=(), apps=(),
-            topics=None):
+            topics=None, workers=1):
         """`registered` are further options of `lamplighter-bench register`, `apps` further apps, and
         `topics` further topics of events: name → (partitions, binding)."""
         self.rig, self.simulator, self.tokens = rig, simulator, tokens
@@ -71,7 +71,7 @@ class Fleet:
             "register", "--bootstrap", self.bootstrap, "--topic", self.topic("registrations"),
             "--tokens", tokens, *(part for each in fan_outs for part in ("--fan-out", each)),
             *registered)
-        self._start_workers(1, 1)
+        self._start_workers(workers, 1)
 
     def topic(self, name):
         return f"{self.prefix}.{name}"
@@ -97,7 +97,7 @@ class Fleet:
         self.workers = [
             Worker(pid, self.folder / f"worker-{number}.log")
             for number, pid in enumerate(started["workers"], 1)]
-        self.rig.wait_for("the index", 600, lambda: all(
+        self.rig.wait_for("the index", 1500, lambda: all(
             "the index is complete" in said for said in self._said()))
         # From the start of the processes; to the nearest hundredth of a second.
         self.ready_seconds = time.monotonic() - begun

@@ -10,8 +10,10 @@ import time
 import urllib.error
 
 import metrics
+import pacing
 import plot
 import rig as rigs
+import small_events
 from fleet import BROKER, Fleet
 from results import Section, Target, plain, spread, table
 from rig import Rig, fail, number
@@ -24,12 +26,6 @@ RATE = number("OVERLOAD_RATE", 10_000)
 HOT = number("OVERLOAD_HOT", 1_000_000)
 BEFORE, AFTER = 5, 10
 DRAIN_MAX = 1200
-# Small events, of a control each.
-SMALL_RATE = 200
-SMALL_SECONDS = 5
-WARM_UP = 1
-# Of these controls, which show nothing that is hot or flooded.
-SMALL = 40 * SMALL_RATE
 # APNs answers after so many milliseconds, on so many streams: 4,000 pushes a second.
 DELAY, STREAMS = 50, 200
 FLOODED = 40_000
@@ -39,28 +35,6 @@ OTHER_APP = "com.example.Lamps"
 # The embedded Kafka delays an empty fetch by all of its wait.
 PROPERTIES = {} if BROKER else {"fetch.wait.max.ms": 1}
 DEFERRED_BYTES = 400
-
-
-def flood(rig, fleet, subject, subjects, rate, seconds, topic="events"):
-    return rig.begin(
-        "flood", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic(topic),
-        "--subject", subject, "--subjects", subjects, "--rate", rate, "--seconds", seconds)
-
-
-def small_events(rig, fleet, simulator, seconds=SMALL_SECONDS):
-    """Small events for some seconds; their figures have their latencies."""
-    return rig.begin(
-        "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
-        "--group", fleet.prefix, "--tokens", SMALL, "--rate", SMALL_RATE, "--fan-out", 1,
-        "--seconds", seconds, "--warm-up", WARM_UP, "--answers", simulator.log, "--beside")
-
-
-def p99(rig, process, simulator):
-    found = rig.figures(process)
-    simulator.log.open("w").close()
-    if found["missing"]:
-        fail(f"{found['missing']} pushes of small events are missing")
-    return found["milliseconds"]["p99"]
 
 
 # MARK: A stall
@@ -131,7 +105,7 @@ def stall(rig, section):
     watch = Watch(rig, fleet, simulator)
     idle = fleet.memory()
     accepted = simulator.accepted()
-    events = flood(rig, fleet, "door", TOKENS, RATE, BEFORE + STALL + AFTER)
+    events = small_events.flood(rig, fleet, "door", TOKENS, RATE, BEFORE + STALL + AFTER)
     watch.until(BEFORE)
     simulator.command("stall on")
     begun = watch.until(BEFORE + STALL)
@@ -180,36 +154,49 @@ def stall(rig, section):
 
 
 def hot(rig, section):
-    simulator = rig.simulator("apns-hot", keeps_log=True, threads=2)
+    hot_case(rig, section, 0, {}, "APNs answers at once, so the cores are what limits all of them")
+
+
+def hot_away(rig, section):
+    hot_case(
+        rig, section, DELAY, {"connections": 1, "connectionsMax": 1},
+        f"APNs answers after {DELAY} ms on one connection of each worker, so {1000 // DELAY},000 pushes a second "
+        "each")
+
+
+def hot_case(rig, section, delay, apns, title):
+    section.add(
+        f"**A hot subject.** One event to {HOT:,} tokens, and {small_events.RATE} events a second beside it of a "
+        f"token each. {title}. Memory is that of the worker that takes most; latency is from the time at which a "
+        "small event is due to the moment at which the simulator takes its push, and to its answer where that "
+        "takes time.")
+    simulator = rig.simulator(
+        f"apns-hot-{delay}", f"{delay}ms" if delay else None, keeps_log=True, threads=2)
     fleet = Fleet(
-        rig, simulator, SMALL + HOT, properties=PROPERTIES, partitions=12, fan_outs=(1,),
-        settings={"health.port": 0}, registered=["--everyone", HOT])
+        rig, simulator, small_events.TOKENS + HOT, properties=PROPERTIES, partitions=12, fan_outs=(1,),
+        settings={"health.port": 0}, apns=apns, registered=["--everyone", HOT])
     rows = []
     for workers in (1, 2, 3):
         if workers > 1:
             fleet.restart(workers=workers)
         # Connections are opened, and the worker has read its own code.
-        rig.figures(small_events(rig, fleet, simulator, seconds=1))
-        quiet = p99(rig, small_events(rig, fleet, simulator), simulator)
-        # About as long as the event takes.
-        small_seconds = min(30, SMALL_SECONDS + HOT // 60_000)
-        beside = small_events(rig, fleet, simulator, small_seconds)
-        time.sleep(2 + WARM_UP)
+        rig.figures(small_events.begin(rig, fleet, simulator, seconds=1))
+        quiet = delay + small_events.p99(rig, small_events.begin(rig, fleet, simulator), simulator)
+        # About as long as the event takes, and no longer.
+        small_seconds = min(30, small_events.SECONDS + HOT // (60_000 * (3 if delay else 1)))
+        beside = small_events.begin(rig, fleet, simulator, small_seconds)
+        time.sleep(2 + small_events.WARM_UP)
         seconds = one_event(rig, fleet, simulator, small_seconds)
-        busy = p99(rig, beside, simulator)
+        busy = delay + small_events.p99(rig, beside, simulator)
         rows.append([
             str(workers), f"{seconds:.1f} s", f"{HOT / seconds:,.0f}",
             f"{fleet.memory('VmHWM') / (1 << 20):,.0f} MiB", plain(quiet), plain(busy),
-            f"{plain(busy / quiet)}"])
+            plain(busy / quiet), RATIO.result(busy / quiet)])
         print(*rows[-1], flush=True)
-    section.add(
-        f"**A hot subject.** One event to {HOT:,} tokens, and {SMALL_RATE} events a second beside it of a "
-        "token each. APNs answers at once. Memory is that of the worker that takes most; latency is "
-        "from the time at which a small event is due to the moment at which the simulator takes its push.")
     section.add(table(
         ["workers", "until all were accepted", "pushes/s", "memory at most", "p99 ms in quiet",
-         "p99 ms beside it", "ratio"], rows))
-    repeated(rig, section, fleet, simulator, quiet)
+         "p99 ms beside it", "ratio", "at most 2"], rows))
+    repeated(rig, section, fleet, simulator, quiet, delay)
     fleet.stop()
     rig.end([simulator.process])
 
@@ -217,24 +204,24 @@ def hot(rig, section):
 def one_event(rig, fleet, simulator, small_seconds):
     """The seconds from an event to its last acceptance, while small events come for so long."""
     before, begun = simulator.accepted(), time.monotonic()
-    event = flood(rig, fleet, "everyone", 1, 1, 0.5)
+    event = small_events.flood(rig, fleet, "everyone", 1, 1, 0.5)
 
     def is_over():
         # The pushes of small events are accepted meanwhile, too.
-        small = SMALL_RATE * min(time.monotonic() - begun, small_seconds)
+        small = small_events.RATE * min(time.monotonic() - begun, small_seconds)
         return simulator.accepted() - before >= HOT + small
-    rig.wait_for("its pushes", 300, is_over)
+    rig.wait_for("its pushes", 900, is_over)
     seconds = time.monotonic() - begun
     rig.figures(event)
     return seconds
 
 
-def repeated(rig, section, fleet, simulator, quiet):
+def repeated(rig, section, fleet, simulator, quiet, delay):
     before = simulator.accepted()
-    beside = small_events(rig, fleet, simulator, 10)
-    time.sleep(2 + WARM_UP)
-    events = rig.figures(flood(rig, fleet, "everyone", 1, 10, 10))["events"]
-    busy = p99(rig, beside, simulator)
+    beside = small_events.begin(rig, fleet, simulator, 10)
+    time.sleep(2 + small_events.WARM_UP)
+    events = rig.figures(small_events.flood(rig, fleet, "everyone", 1, 10, 10))["events"]
+    busy = delay + small_events.p99(rig, beside, simulator)
     await_end(rig, fleet)
     section.add(
         f"Ten events a second about it for 10 s, with three workers: {events} events, "
@@ -249,7 +236,7 @@ def floods(rig, section):
     simulator = rig.simulator(
         "apns-floods", f"{DELAY}ms", keeps_log=True, apps=[OTHER_APP])
     fleet = Fleet(
-        rig, simulator, SMALL, properties=PROPERTIES, partitions=4, fan_outs=(1,), deferred=16,
+        rig, simulator, small_events.TOKENS, properties=PROPERTIES, partitions=4, fan_outs=(1,), deferred=16,
         settings={"health.port": 0},
         apns={"connections": 1, "connectionsMax": 1, "streamsMax": STREAMS}, apps=[OTHER_APP],
         topics={"lamps": (4, f"{{app: {OTHER_APP}, decode: json}}")},
@@ -257,20 +244,20 @@ def floods(rig, section):
     cases = {
         "background pushes of the same app, events in the same topic": ("phone", "events"),
         "controls of another app, events in another topic": ("lamp", "lamps")}
-    rig.figures(small_events(rig, fleet, simulator, seconds=1))
+    rig.figures(small_events.begin(rig, fleet, simulator, seconds=1))
     quiet, busy = [], {case: [] for case in cases}
     for _ in range(ROUNDS):
-        quiet.append(p99(rig, small_events(rig, fleet, simulator), simulator) + DELAY)
+        quiet.append(small_events.p99(rig, small_events.begin(rig, fleet, simulator), simulator) + DELAY)
         for case, (subject, topic) in cases.items():
-            events = flood(
-                rig, fleet, subject, FLOODED, FLOOD_RATE, 4 + WARM_UP + SMALL_SECONDS, topic)
+            events = small_events.flood(
+                rig, fleet, subject, FLOODED, FLOOD_RATE, 4 + small_events.WARM_UP + small_events.SECONDS, topic)
             time.sleep(2)
-            busy[case].append(p99(rig, small_events(rig, fleet, simulator), simulator) + DELAY)
+            busy[case].append(small_events.p99(rig, small_events.begin(rig, fleet, simulator), simulator) + DELAY)
             rig.figures(events)
             await_end(rig, fleet)
             print(case, quiet[-1], busy[case][-1], flush=True)
     section.add(
-        f"**Floods.** {SMALL_RATE} small events a second of a control each, alone and while {FLOOD_RATE:,} "
+        f"**Floods.** {small_events.RATE} small events a second of a control each, alone and while {FLOOD_RATE:,} "
         f"other events a second come about {FLOODED:,} tokens; APNs takes {STREAMS * 1000 // DELAY:,} pushes "
         f"a second. p99 from the time at which a small event is due to APNs's answer; {ROUNDS} rounds.")
     rows = [["alone", spread(quiet), "1", ""]]
@@ -302,6 +289,9 @@ PARTS = {
     "stall": ("A stall of APNs under full input", stall, {
         "OVERLOAD_TOKENS": TOKENS, "OVERLOAD_STALL": STALL, "OVERLOAD_RATE": RATE}),
     "hot": ("A hot subject", hot, {"OVERLOAD_HOT": HOT}),
+    "hot-away": ("A hot subject, with APNs away", hot_away, {"OVERLOAD_HOT": HOT}),
+    "waiting": ("Many pushes that wait", pacing.waiting, {"OVERLOAD_WAITING": pacing.WAITING}),
+    "pacing": ("Pacing and budgets", pacing.paced, {"BENCH_ROUNDS": pacing.ROUNDS}),
     "floods": ("Floods beside small events", floods, {"BENCH_ROUNDS": ROUNDS}),
 }
 
