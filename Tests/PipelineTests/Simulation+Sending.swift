@@ -71,13 +71,9 @@ extension Simulation {
             coverage.note(
                 flight.answer.rawValue, worker, push: worker.pipeline.book.pushes[flight.slot])
             let merged = worker.pipeline.outbox.merged.failures
-            let repeated = worker.pipeline.counters.failuresRepeated
             try worker.answered(index, world: &kafka, now: now)
             if worker.pipeline.outbox.merged.failures > merged {
                 coverage.note("failures merged", worker)
-            }
-            if worker.pipeline.counters.failuresRepeated > repeated {
-                coverage.note("failure repeated", worker)
             }
         }
     }

@@ -34,7 +34,7 @@ struct SimulationCoverage {
             "start deleted", "end truncated", "stalled", "refused record", "too large record",
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
-            "pause followed", "drop followed", "limit followed", "withheld", "failure repeated",
+            "pause followed", "drop followed", "limit followed", "withheld",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -49,8 +49,10 @@ struct SimulationCoverage {
     /// Events that had ended under the owner before, and how many of them were pushed all the same.
     private(set) var remembered = 0
     private(set) var toldToNewcomers = 0
-    /// Pushes that waited for the end of a window, and what operators have dropped and released.
+    /// Pushes that waited for the end of a window, failures that no letter of their own tells of, and
+    /// what operators have dropped and released.
     private(set) var thinned = 0
+    private(set) var repeated = 0
     private(set) var pushesDropped = 0
     private(set) var eventsDropped = 0
     var eventsReleased = 0
@@ -105,6 +107,7 @@ struct SimulationCoverage {
     /// A worker has come to its end.
     mutating func lived(_ counters: Counters) {
         thinned += counters.pushesThinned
+        repeated += counters.failuresRepeated
         pushesDropped += counters.dropped
         eventsDropped += counters.eventsDropped
     }
@@ -113,6 +116,7 @@ struct SimulationCoverage {
         remembered += other.remembered
         toldToNewcomers += other.toldToNewcomers
         thinned += other.thinned
+        repeated += other.repeated
         pushesDropped += other.pushesDropped
         eventsDropped += other.eventsDropped
         eventsReleased += other.eventsReleased
@@ -139,6 +143,8 @@ struct SimulationCoverage {
         case ("ended", .inFlight): return "a stop waits for the last answers"
         case ("split", .late), ("unreadable", .late), ("withheld", .late):
             return "no event is read while a late request waits"
+        case ("pause followed", .late), ("drop followed", .late), ("limit followed", .late):
+            return "no restriction is read while a late request waits"
         case ("bad registration", .late): return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"
         case ("compacted", .replaying): return "compaction lags behind the reader"

@@ -74,6 +74,8 @@ internal import Testing
         #expect(
             count < seeds || min(coverage.pushesDropped, coverage.eventsDropped) > count / 2,
             "operators have dropped too little")
+        print("repeated failures: \(coverage.repeated)")
+        #expect(count < seeds || coverage.repeated > count / 50, "too few failures were repeated")
         print("released events: \(coverage.eventsReleased)")
         #expect(count < seeds || coverage.eventsReleased > count / 5, "too few were released")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0
