@@ -10,11 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/bootstrap.sh schemas
-# LAMPLIGHTER_PROGRAMS names a folder that has the programs.
-if [ -z "${LAMPLIGHTER_PROGRAMS:-}" ]; then
-    echo "+ swift build --product lamplighter-lab"
-    swift build --product lamplighter-lab
-fi
+scripts/build-debug.sh lamplighter-lab
 
 export PYTHONDONTWRITEBYTECODE=1
 export LAMPLIGHTER_PROGRAMS=${LAMPLIGHTER_PROGRAMS:-$PWD/.build/debug}

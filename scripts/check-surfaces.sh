@@ -10,13 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/bootstrap.sh surfaces
-# LAMPLIGHTER_PROGRAMS names a folder that has the programs.
-if [ -z "${LAMPLIGHTER_PROGRAMS:-}" ]; then
-    for product in lamplighter lamplighter-lab; do
-        echo "+ swift build --product $product"
-        swift build --product "$product"
-    done
-fi
+scripts/build-debug.sh lamplighter lamplighter-lab
 
 export PYTHONDONTWRITEBYTECODE=1
 export LAMPLIGHTER_PROGRAMS=${LAMPLIGHTER_PROGRAMS:-$PWD/.build/debug}

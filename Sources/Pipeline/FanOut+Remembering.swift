@@ -42,8 +42,8 @@ extension FanOut {
             do throws(UnreadableRecord) {
                 try checkBound(event, at: position, now: now, header: header, book)
             } catch {
-                // The owner before has written its letter. But with fewer tokens it may have pushed
-                // the event, and newcomers must be told of it or named by a letter.
+                // The owner before has written its letter, or has pushed it while it was for fewer
+                // tokens. Then newcomers are owed a push, or a letter in place of it.
                 let isForNewcomers =
                     pushed.count < lists.count || !pushed.allSatisfy(\.isEmpty)
                 guard isForNewcomers else {

@@ -52,8 +52,8 @@ struct Simulation {
         var gaps = MinimumGaps()
         guard seed % 4 == 1 else { return gaps }
         gaps.gaps[Int(PushType.controls.rawValue)] = .milliseconds(Int64(5500 + seed % 3000))
-        // No longer than the worker of the shortest `holdMax` may hold it: two workers that differ on
-        // whether a gap is long do not keep it together.
+        // Short enough for each `holdMax` that a worker may have here: between a worker that keeps a gap
+        // in memory and one that keeps it in `deferred`, it is not kept.
         gaps.gaps[Int(PushType.widgets.rawValue)] = .milliseconds(min(800, Int64(300 + seed % 600)))
         return gaps
     }

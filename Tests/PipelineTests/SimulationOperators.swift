@@ -96,7 +96,6 @@ struct SimulatedRestrictions {
     }
 
     /// A turn begins: from here on the worker does as it has read.
-    /// - Parameter areNew: the worker has found anew what is in force, and each limit begins again.
     /// - Returns: the actions that it did not follow before.
     mutating func follow(now: Now) -> [Restriction.Action] {
         let before = inForce

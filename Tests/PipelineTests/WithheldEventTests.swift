@@ -87,8 +87,7 @@ internal import Testing
         #expect(fixture.counters.eventsRemembered == 1 && fixture.pipeline.withheldEvent != nil)
     }
 
-    @Test func `the next owner names in a letter the newcomers for whom an event is too large`()
-        throws
+    @Test func `the next owner writes a letter for newcomers to an event too large by now`() throws
     {
         // With three tokens the owner before has pushed it. It had not heard of the fourth.
         let fixture = fixture()

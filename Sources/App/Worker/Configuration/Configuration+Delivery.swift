@@ -49,7 +49,7 @@ extension Configuration.Delivery {
                     + "pushes."),
             .value(
                 "deferredMax", \.deferredMax, .integer(1000...100_000_000),
-                "Deferred pushes that one worker keeps in memory, about 300 bytes each; above it "
+                "Deferred pushes that one worker keeps in memory, some 420 bytes each; above it "
                     + "the topic's partitions wait to be read."
             ).live,
         ]
