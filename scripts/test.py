@@ -5,8 +5,8 @@
 
 The tests of drivers and of whole fleets mostly wait: each suite has a process of its own, and a few
 of them run at a time. What computes comes after them, so that it takes no time from those that
-watch one. Where some fail, what failed is said again before the last line: a log that somebody else
-keeps may be cut."""
+watch one; but the longest begins with them, and computes while they leave a core idle. Where some
+fail, what failed is said again before the last line: a log that somebody else keeps may be cut."""
 
 import argparse
 import concurrent.futures
@@ -35,10 +35,13 @@ ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
 ALONE = (
     "IntegrationTests.`The bulkhead around a team whose key has expired`",
     "IntegrationTests.`A flood of the listeners and the pushes`")
-# These use a whole core for long, so each has a process of its own among those that compute, and they
-# begin first.
-COMPUTING = (
-    "PipelineTests.`The whole pipeline in simulation`", "IntegrationTests.`A stall of APNs`")
+# The longest, whose clock is its own: it has what the processes that wait leave of the cores.
+MEANWHILE = "PipelineTests.`The whole pipeline in simulation`"
+# It uses a whole core for long, so it has a process of its own among those that compute, and begins
+# first.
+STALL = "IntegrationTests.`A stall of APNs`"
+APART = (*ALONE, MEANWHILE, STALL)
+LEAST_URGENT = 19
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
 SUMMARY = re.compile(
@@ -98,17 +101,17 @@ class Runner:
         listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
         return listed.stdout.splitlines()
 
-    def run(self, selection):
+    def run(self, selection, niceness=0):
         """Runs the tests that a filter selects, all if None; prints their output once they have
         ended."""
         filters = []
         if selection:
             # A suite that has a process of its own is not run with the rest of its module.
-            apart = [filter_of(suite) for suite in (*ALONE, *COMPUTING)]
+            apart = [filter_of(suite) for suite in APART]
             filters = ["--filter", selection, *(
                 f"--skip={each}" for each in apart if each != selection)]
         with tempfile.TemporaryFile() as log:
-            process = self._start(filters, log)
+            process = self._start(filters, niceness, log)
             try:
                 status = process.wait()
             finally:
@@ -128,12 +131,28 @@ class Runner:
                 self._end()
                 raise
 
-    def _start(self, options, log):
+    @contextlib.contextmanager
+    def meanwhile(self, selections):
+        """Runs the tests of each filter, one after the other, with what time the block leaves.
+
+        Yields the runs; all of them once the block has ended."""
+        runs = []
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            futures = [pool.submit(self.run, each, niceness=LEAST_URGENT) for each in selections]
+            try:
+                yield runs
+                runs += [future.result() for future in futures]
+            except BaseException:
+                self._end()
+                raise
+
+    def _start(self, options, niceness, log):
         with self.lock:
             if self.is_ended:
                 raise InterruptedError
             process = subprocess.Popen(
-                [self.program, *RUNNER_OPTIONS, *options, *self.options], cwd=ROOT,
+                ["nice", "-n", str(niceness), self.program, *RUNNER_OPTIONS, *options, *self.options],
+                cwd=ROOT,
                 env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True)
             self.running.add(process)
@@ -171,15 +190,18 @@ def filter_of(name):
 
 
 def selections(suites):
-    """One filter for each process: of what waits, of what computes, and of what must be alone."""
-    apart = [suite for suite in suites if suite not in (*ALONE, *COMPUTING)]
+    """One filter for each process: of what waits, of what computes meanwhile or after it, and of
+    what must be alone."""
+    apart = [suite for suite in suites if suite not in APART]
     # The longest suites are those of whole fleets: they come first.
     waiting = [suite for module in WAITING for suite in apart if suite.split(".")[0] == module]
     modules = dict.fromkeys(suite.split(".")[0] for suite in apart)
-    computing = [suite for suite in COMPUTING if suite in suites]
+    meanwhile = [suite for suite in (MEANWHILE,) if suite in suites]
+    computing = [suite for suite in (STALL,) if suite in suites]
     computing += [module for module in modules if module not in WAITING]
     alone = [suite for suite in ALONE if suite in suites]
-    return [[filter_of(each) for each in group] for group in (waiting, computing, alone)]
+    groups = (waiting, meanwhile, computing, alone)
+    return [[filter_of(each) for each in group] for group in groups]
 
 
 def summed_up(runs, seconds):
@@ -221,16 +243,17 @@ def main():
     runner = Runner(ROOT / options.scratch_path / PROGRAM, options)
     tests = runner.tests()
     known = {suite_of(test) for test in tests}
-    for suite in (*ALONE, *COMPUTING):
+    for suite in APART:
         if suite not in known:
             fail(f"there is no suite {suite}")
     tests = [test for test in tests if not any(re.search(each, test) for each in options.skip)]
     if options.filter:
         runs = [runner.run(None)]
     else:
-        waiting, computing, alone = selections(dict.fromkeys(map(suite_of, tests)))
-        runs = runner.run_each(waiting, options.jobs)
-        runs += runner.run_each(computing, min(options.jobs, os.cpu_count()))
+        waiting, meanwhile, computing, alone = selections(dict.fromkeys(map(suite_of, tests)))
+        with runner.meanwhile(meanwhile) as runs:
+            runs += runner.run_each(waiting, options.jobs)
+            runs += runner.run_each(computing, min(options.jobs, os.cpu_count()))
         runs += runner.run_each(alone, 1)
     has_passed = summed_up(runs, time.monotonic() - began)
     if has_passed and not options.filter and sum(run.counts[0] for run in runs) != len(tests):
