@@ -43,10 +43,8 @@ extension Simulation {
     /// How far the consumer may be read now; nil while it is not polled.
     mutating func poll(_ number: Int) throws(SimulationFailure) -> Int? {
         let worker = workers[number]!
-        let load = worker.pipeline.load
         let room = IntakeRoom(
-            events: worker.pipeline.roomForEvents,
-            isHalfFree: load.queued + load.inFlight + load.resting <= worker.settings.slots / 2,
+            events: worker.pipeline.roomForEvents, isHalfFree: worker.isHalfFree,
             hasRoomForDeferred: worker.pipeline.hasRoomForDeferredRecords)
         if room.events == 0 { coverage.note("no room", worker) }
         let plan = worker.lifecycle.planPoll(room, now: time(of: number))
@@ -63,6 +61,7 @@ extension Simulation {
             // It gives back all that it has before it goes.
             while !worker.flights.isEmpty { try answer(number) }
         }
+        try takeTopicTurns(number)
         var facts: DrainFacts?
         if worker.lifecycle.isDraining {
             var states: [AssignmentID: DrainState] = [:]

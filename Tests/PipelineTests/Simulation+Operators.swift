@@ -46,14 +46,4 @@ extension Simulation {
         worker.restrictions.share = share
         holdTopics(of: number)
     }
-
-    /// Leaves the partitions of paused topics in Kafka.
-    mutating func holdTopics(of number: Int) {
-        let worker = workers[number]!
-        let paused = worker.pipeline.restrictions.pausedTopics
-        for index in kafka.partitions.indices {
-            worker.consumer.setHeld(
-                paused[Int(kafka.partitions[index].topic)], .events(index))
-        }
-    }
 }

@@ -43,6 +43,9 @@ final class SimulationWorker {
     var suppressionsRead = 0
     var controlsRead = 0
     var restrictions = SimulatedRestrictions()
+    var turns = TopicTurns(topics: SimulationWorker.topics.count)
+    /// When each topic last began to wait for its turn.
+    var topicWaitsSince = topics.map { _ in MonotonicTime(nanoseconds: 0) }
     /// When an operator's drop last ended a row of `deferred`, or the push made of it, by key.
     var rowsDroppedAt: [[UInt8]: MonotonicTime] = [:]
     /// By partition of `deferred`; nil where it is another worker's.
@@ -133,6 +136,12 @@ final class SimulationWorker {
         positions = Array(repeating: 0, count: partitions)
         committableOffsets = positions
         inherited = Array(repeating: nil, count: partitions)
+    }
+
+    /// Whether half of the room for pushes is free.
+    var isHalfFree: Bool {
+        let load = pipeline.load
+        return load.queued + load.inFlight + load.resting <= settings.slots / 2
     }
 
     // MARK: Sending
