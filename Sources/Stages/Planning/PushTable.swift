@@ -271,14 +271,19 @@ package struct PushTable: ~Copyable {
         restOrEnqueue(slot, until: max(time, pushes[row].held.content.notBefore), now: now)
     }
 
-    /// The push that was taken goes back to its queue, or rests until `time`: it was not sent.
+    /// The push that was taken goes back to its queue, or rests until `time`: it was not sent. A
+    /// follow-up that must wait for longer does so alone, as before.
     package mutating func putBack(
         _ slot: UInt32, until time: MonotonicTime, now: MonotonicTime,
         _ tracker: inout OffsetTracker
     ) {
         let row = Int(slot)
         if pushes[row].attempts == 0 { pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0) }
-        retry(slot, at: time, now: now, costsAttempt: false, &tracker)
+        landed(row)
+        if pushes[row].hasFollowUp, followUp[row].content.notBefore <= max(time, now) {
+            absorbFollowUp(row, &tracker)
+        }
+        restOrEnqueue(slot, until: max(time, pushes[row].held.content.notBefore), now: now)
     }
 
     /// Pushes whose rest is over join their queues.
