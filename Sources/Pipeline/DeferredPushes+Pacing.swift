@@ -199,6 +199,10 @@ extension DeferredPushes {
         guard let gap, let end = gapEnd(row, gap), end > now.monotonic else {
             return table.drop(row, &book.tracker)
         }
+        guard table.sentCount < book.settings.deferredMax else {
+            book.counters.gapsForgotten += 1
+            return table.drop(row, &book.tracker)
+        }
         table.owesNothing(row, until: end)
         write(row, &book, &outbox, now: now)
     }

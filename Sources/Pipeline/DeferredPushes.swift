@@ -51,7 +51,6 @@ struct DeferredPushes: ~Copyable {
     /// Whether another record of `deferred` may be read.
     func hasRoomForRecords(_ book: borrowing PushBook) -> Bool {
         table.count - table.sentCount < book.settings.deferredMax
-            && table.count < 2 * book.settings.deferredMax
             && table.bodies.bytes < book.settings.deferredBytesMax
     }
 
@@ -155,6 +154,11 @@ struct DeferredPushes: ~Copyable {
         // The offset at which the content was first written, if this is a rewrite.
         let saidAt = record.endedOffset.map { min($0, record.offset) } ?? record.offset
         let isActive = assignments.isReplayed(id)
+        if content.isSent, hasNoRoomForGap(of: row, saidAt: saidAt, book) {
+            book.counters.gapsForgotten += 1
+            if let row { table.forget(row, &book.tracker) }
+            return
+        }
         if let row {
             let needsRewrite = table.replace(
                 row, with: content, saidAt: saidAt, isRewrite: record.endedOffset != nil,
@@ -176,6 +180,16 @@ struct DeferredPushes: ~Copyable {
             }
             endIfSuperseded(row, &book, &outbox)
         }
+    }
+
+    /// Whether a record that owes nothing would be one too many: what another worker's tokens keep
+    /// for their gaps must not keep what is owed from being read. The record stays in Kafka until the
+    /// token is sent another push, or the partition has another owner.
+    private func hasNoRoomForGap(
+        of row: UInt32?, saidAt: Int64, _ book: borrowing PushBook
+    ) -> Bool {
+        guard table.sentCount >= book.settings.deferredMax else { return false }
+        return row.map { table.isAnswered($0, saidAt: saidAt) } ?? true
     }
 
     private func content(

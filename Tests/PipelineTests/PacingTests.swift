@@ -293,6 +293,75 @@ internal import Testing
         }
     }
 
+    @Test func `tokens within their gap do not keep what is owed from being read`() {
+        for number in 2...4 as ClosedRange<UInt8> {
+            worker.pipeline.registerControl("\(number)", [number], shows: ["s\(number)"])
+            worker.pipeline.event("s\(number)")
+            #expect(worker.deliver() == 1)
+        }
+        let next = Worker(at: worker.pipeline.now, log: worker.deferred.log) { $0.deferredMax = 1 }
+        #expect(next.pipeline.load.pacedTokens == 1)
+        #expect(next.pipeline.counters.gapsForgotten == 2)
+        let hasRoom = next.pipeline.pipeline.hasRoomForDeferredRecords
+        #expect(hasRoom)
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        next.deferred.write(worker.deferred.produce().deferred[0])
+        next.deferred.read()
+        #expect(next.deliver() == 1)
+    }
+
+    @Test func `where many tokens are within their gap, a push that was asked for later is owed`() {
+        for number in 2...3 as ClosedRange<UInt8> {
+            worker.pipeline.registerControl("\(number)", [number], shows: ["s\(number)"])
+            worker.pipeline.event("s\(number)")
+            #expect(worker.deliver() == 1)
+        }
+        // Of the second token: what is owed, its announcement, and that it was sent.
+        var log = worker.deferred.log
+        #expect(log.count == 6 && log[5].contains("\"sent\":true"))
+        log.insert(log[3], at: 5)
+        let next = Worker(at: worker.pipeline.now, log: log) { $0.deferredMax = 1 }
+        #expect(next.pipeline.load.deferred == 1 && next.pipeline.counters.gapsForgotten == 0)
+    }
+
+    @Test func `a gap does not make a push wait for the delay of its follow-up`() {
+        let bindings: [TopicBinding] = [.standard, TopicBinding(decode: .json, delay: .seconds(600))]
+        let pipeline = PipelineFixture(bindings: bindings) { settings in
+            settings.holdMax = .seconds(10)
+            settings.registrationGrace = .zero
+            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(2)
+        }
+        pipeline.registerControl("A", [1], shows: ["door"])
+        pipeline.event("door")
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.event("door")
+        pipeline.event("door", binding: 1)
+        #expect(pipeline.deliverAll().isEmpty)
+        pipeline.pass(.milliseconds(2010))
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.deliverAll().isEmpty && !pipeline.isIdle, "the delayed one waits")
+    }
+
+    @Test func `a changed gap does not end what waits for its token's registration`() throws {
+        worker.pipeline.event("door")
+        #expect(worker.pipeline.take().isEmpty)
+        var record = worker.deferred.produce().deferred[0]
+        record.key = record.key.replacing("/01", with: "/09")
+        worker.deferred.write(record)
+        worker.deferred.read()
+        #expect(worker.deliver() == 1)
+        worker.pipeline.pass(.seconds(1))
+        var settings = worker.pipeline.pipeline.book.settings
+        settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(90)
+        try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
+        #expect(worker.deliver() == 0)
+        worker.pipeline.registerControl("Z", [9], shows: ["window"])
+        worker.pipeline.pass(.seconds(30))
+        #expect(worker.deliver() == 1)
+    }
+
     /// The announced push of one token must wait, and no push has been sent.
     @Test func `a push that was announced and not sent keeps no distance to itself`() {
         worker.pipeline.event("door")

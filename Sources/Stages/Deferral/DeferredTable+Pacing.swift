@@ -17,6 +17,16 @@ extension DeferredTable {
         max(rows[Int(row)].content.sentAt, rows[Int(row)].announcedUntil)
     }
 
+    /// Whether a record of another worker's, first written at this offset, says of a row that owes a
+    /// push that it has been sent, and nothing of the row is under way here.
+    package func isAnswered(_ row: UInt32, saidAt: Int64) -> Bool {
+        let row = rows[Int(row)]
+        guard !row.content.isSent, saidAt >= row.offset, row.unreadRewrites == 0 else {
+            return false
+        }
+        return row.state == .replaying || row.state == .waiting || row.state == .ready
+    }
+
     /// Whether Kafka knows that the row's push is about to be sent.
     package func isAnnounced(_ row: UInt32) -> Bool { rows[Int(row)].isAnnounced }
 
@@ -36,11 +46,12 @@ extension DeferredTable {
         }.map { UInt32($0) }
     }
 
-    /// The gaps have changed: what waits for the end of one is looked at again.
+    /// The gaps have changed: what waits for the end of one is looked at again. A row that waits for
+    /// its token's registration goes on waiting, since it would end the next time.
     /// - Parameter gap: of this route; zero for none.
     package mutating func gapsChanged(_ gap: (RouteID) -> Duration) {
         for row in rows.indices
-        where rows[row].state == .waiting && rows[row].coalescingKey == 0 {
+        where rows[row].state == .waiting && rows[row].coalescingKey == 0 && !rows[row].wasMissed {
             leave(UInt32(row))
             if rows[row].content.isSent {
                 rows[row].content.push.notBefore = max(
