@@ -17,6 +17,9 @@ package struct Counters: Sendable, Equatable {
     package var eventsSkipped = 0
     /// Events that an operator has dropped.
     package var eventsDropped = 0
+    /// Subjects of events that an operator has dropped, as the event was read or on its way through
+    /// their tokens.
+    package var subjectsDropped = 0
     /// Events of more tokens than `planning.fanOutMax`.
     package var eventsWithheld = 0
     /// Events that had ended under the owner of their partition before.

@@ -103,6 +103,11 @@ package struct EventTally: ~Copyable {
         counts[topic &* Self.outcomes &+ Outcome.matched.rawValue] &+= count
     }
 
+    /// An operator has dropped events that were under way.
+    mutating func dropped(_ count: Int, topic: Int) {
+        counts[topic &* Self.outcomes &+ Outcome.dropped.rawValue] &+= count
+    }
+
     /// An event was read that had expired by then.
     /// - Parameter writtenAt: the record's timestamp; negative where the broker keeps none.
     @inline(never)

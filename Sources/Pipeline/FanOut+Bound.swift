@@ -31,14 +31,17 @@ extension FanOut {
     ) throws(UnreadableRecord) {
         guard event.shard == nil else { return }
         let most = book.settings.fanOutMax
-        let tokens = Self.tokens(askedBy: event, book)
+        let tokens = tokens(askedBy: event, book)
         guard tokens > most else { return }
         let source = book.source(position)
         if let released = Self.released(by: header(DeadLetter.releasedHeader), to: source) {
-            if lastWithheld?.source == released { lastWithheld = nil }
+            withheld.removeAll { $0.source == released }
             return
         }
-        lastWithheld = WithheldEvent(source: source, tokens: tokens, at: now.wall)
+        // One that was read again may be named already.
+        withheld.removeAll { $0.source == source }
+        if withheld.count == Self.withheldMax { withheld.removeFirst() }
+        withheld.append(WithheldEvent(source: source, tokens: tokens, at: now.wall))
         throw UnreadableRecord(
             .fanOutTooLarge,
             "the event is for \(tokens) tokens, more than planning.fanOutMax (\(most)): it is "
@@ -47,14 +50,17 @@ extension FanOut {
 
     /// Another worker learns of the release of this partition's events.
     mutating func forgetWithheld(of partition: DeadLetter.Source) {
-        guard let withheld = lastWithheld?.source,
-            (withheld.topic, withheld.partition) == (partition.topic, partition.partition)
-        else { return }
-        lastWithheld = nil
+        withheld.removeAll {
+            ($0.source.topic, $0.source.partition) == (partition.topic, partition.partition)
+        }
     }
 
-    /// How many tokens are on the lists of the event, a token of several lists counted in each.
-    private static func tokens(askedBy event: Event, _ book: borrowing PushBook) -> Int {
+    /// More would be a flood, which the count of them tells as well.
+    private static var withheldMax: Int { 8 }
+
+    /// How many tokens are on the lists of the event, a token of several lists counted in each; those
+    /// of subjects that an operator drops are not.
+    private func tokens(askedBy event: Event, _ book: borrowing PushBook) -> Int {
         var tokens = 0
         if event.subject.isEmpty {
             let names = event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds
@@ -63,10 +69,9 @@ extension FanOut {
             }
             return tokens
         }
-        tokens = book.audience.count(onList: EventList(subjectOf: event, book))
-        for subject in event.furtherSubjects {
-            let list = EventList(subjectOf: event.about(subject), book)
-            tokens += book.audience.count(onList: list)
+        for event in [event] + event.furtherSubjects.map({ event.about($0) })
+        where !dropped.isDropped(event.subject, of: event.app) {
+            tokens += book.audience.count(onList: EventList(subjectOf: event, book))
         }
         return tokens
     }

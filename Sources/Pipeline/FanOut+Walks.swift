@@ -85,6 +85,38 @@ extension FanOut {
         }
     }
 
+    /// Ends the walks through what an operator drops from now on: the tokens that they have not come to
+    /// are sent nothing. What was asked for before goes on.
+    mutating func abandonDropped(_ book: inout PushBook) {
+        guard dropped.hasSubjects || dropped.hasTopics, !walks.isEmpty else { return }
+        for walk in walks.underWay where isDropped(walk, book) {
+            for (topic, count) in walks.abandon(walk) {
+                tally.decided(count)
+                tally.dropped(count, topic: topic)
+            }
+            book.counters.subjectsDropped += 1
+        }
+    }
+
+    /// Whether all that the walk answers for is dropped. Events of several topics may share a walk.
+    private func isDropped(_ walk: Int, _ book: borrowing PushBook) -> Bool {
+        let subject = walks.request(of: walk).subject
+        if dropped.hasSubjects, !book.audience.isKindWide(subject),
+            dropped.isDropped(
+                book.audience.subjectBytes(of: subject), of: book.audience.app(of: subject))
+        {
+            return true
+        }
+        guard dropped.hasTopics else { return false }
+        var (isDropped, isWanted) = (false, false)
+        walks.forEachHold(of: walk) { hold in
+            // Of an event whose partition is not ours any more its next owner decides.
+            guard let position = book.tracker.position(of: hold) else { return }
+            if dropped.topics[Int(position.topic)] { isDropped = true } else { isWanted = true }
+        }
+        return isDropped && !isWanted
+    }
+
     /// Counts the events of walks that met every token of their list, and none that they are for.
     @inline(never)
     private mutating func countPassedOver(_ book: borrowing PushBook, now: Now) {

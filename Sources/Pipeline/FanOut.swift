@@ -49,8 +49,9 @@ struct FanOut: ~Copyable {
     var tally: EventTally
     /// What operators have decided about events.
     var dropped: DroppedEvents
-    /// The last event that was withheld because of its many tokens, until it comes back.
-    var lastWithheld: WithheldEvent?
+    /// The last events that were withheld because of their many tokens and have not come back, the
+    /// newest last.
+    var withheld: [WithheldEvent] = []
     /// Hashes of subjects that records about to be read will ask for.
     private var prefetched: [UInt64] = []
     /// How many slots events have taken since walks last advanced.
@@ -216,6 +217,7 @@ struct FanOut: ~Copyable {
         _ outbox: inout Outbox, _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
         if dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) {
+            book.counters.subjectsDropped += 1
             return .known(.dropped)
         }
         let request = request(event, of: list, position: position, now: now, &book)

@@ -242,7 +242,7 @@ package struct PushPipeline: ~Copyable {
     }
 
     /// The last event that was withheld because of its many tokens, unless it has been released.
-    package var withheldEvent: WithheldEvent? { fanOut.lastWithheld }
+    package var withheldEvents: [WithheldEvent] { fanOut.withheld }
 
     /// This worker's share of what limits allow the fleet, from 0 to 1.
     package mutating func adopt(shareOfLimits share: Double) { restrictions.share = share }
@@ -343,7 +343,7 @@ package struct PushPipeline: ~Copyable {
     /// have gone silent. Called once a turn.
     package mutating func advance(now: Now) {
         handover.beginTurn()
-        restrictions.advance(book, &breakers, &fanOut, now: now)
+        restrictions.advance(&book, &breakers, &fanOut, now: now)
         breakers.earnQuotas(now: now.monotonic)
         book.pushes.wake(now: now.monotonic)
         breakers.lookForSilence(now: now.monotonic)

@@ -13,8 +13,8 @@ package struct Restrictions: ~Copyable {
     /// short: the clock may have been wrong.
     private var known: [Restriction.Scope: Restriction] = [:]
     private var configured: [ConfiguredRestriction]
-    /// When `configured` came into force.
-    private var configuredAt: WallTime?
+    /// When each of `configured` came into force.
+    private var configuredAt: [Restriction.Scope: WallTime] = [:]
     /// Those in force.
     package private(set) var inForce: [Restriction.Scope: Restriction] = [:]
     /// The drops that are or were in force, for people.
@@ -52,8 +52,11 @@ package struct Restrictions: ~Copyable {
     /// Another configuration. `advance` makes it effective.
     mutating func adopt(_ configured: [ConfiguredRestriction]) {
         guard configured != self.configured else { return }
+        // What is as it was has been in force since then.
+        for restriction in self.configured where !configured.contains(restriction) {
+            configuredAt[restriction.scope] = nil
+        }
         self.configured = configured
-        configuredAt = nil
         isStale = true
     }
 
@@ -75,13 +78,14 @@ package struct Restrictions: ~Copyable {
 
     /// Makes effective what was read, and ends what is over.
     mutating func advance(
-        _ book: borrowing PushBook, _ breakers: inout CircuitBreakers, _ fanOut: inout FanOut,
+        _ book: inout PushBook, _ breakers: inout CircuitBreakers, _ fanOut: inout FanOut,
         now: Now
     ) {
         if isStale || now.wall < lookedAt || nextEnd.map({ $0 <= now.wall }) ?? false {
             findWhatIsInForce(now: now.wall)
             restrictRoutes(book.routing, &breakers, now: now.monotonic)
             restrictEvents(book, &fanOut)
+            fanOut.abandonDropped(&book)
             changes += 1
         } else if hasNewShare, !limits.isEmpty {
             breakers.adopt(rates: rates, now: now.monotonic)
@@ -93,9 +97,9 @@ package struct Restrictions: ~Copyable {
         lookedAt = now
         inForce = known.filter { isInForce($0.value) }
         nextEnd = inForce.values.compactMap(\.until).min()
-        let since = configuredAt ?? now
-        configuredAt = since
         for restriction in configured {
+            let since = configuredAt[restriction.scope] ?? now
+            configuredAt[restriction.scope] = since
             // An operator may only be stricter than the configuration.
             if let other = inForce[restriction.scope]?.action,
                 !restriction.action.isStricter(than: other)

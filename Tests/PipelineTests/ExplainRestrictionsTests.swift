@@ -24,22 +24,6 @@ internal import Testing
         fixture.register("B", [.widget([2], shows: ["door"])])
     }
 
-    private func restrict(_ scope: Restriction.Scope, _ action: Restriction.Action?) {
-        let value = action.map {
-            RestrictionEncoder.value(Restriction($0, by: "anna", at: fixture.now.wall))
-        }
-        let problem = RecordKey.restriction(scope).withUnsafeBytes { key in
-            guard let value else {
-                return fixture.pipeline.restrictionRecord(key: key, value: nil)
-            }
-            return value.withUnsafeBytes {
-                fixture.pipeline.restrictionRecord(key: key, value: $0)
-            }
-        }
-        #expect(problem == nil)
-        fixture.pass(.milliseconds(1))
-    }
-
     private func scopes(ofToken number: UInt8) -> [Restriction.Scope] {
         fixture.explain(token: [number]).flatMap(\.restrictions).map(\.scope)
     }
@@ -47,31 +31,31 @@ internal import Testing
     // MARK: Tokens
 
     @Test func `a token has the restrictions of its pushes and of what it shows, and no others`() {
-        restrict(Self.home, .pause)
-        restrict(Self.allControls, .drop)
-        restrict(Self.door, .drop)
-        restrict(.subject(Array("roof".utf8), app: PipelineFixture.app), .drop)
-        restrict(.pushes(app: "com.example.Other", tokenClass: nil), .pause)
+        fixture.restrict(Self.home, .pause)
+        fixture.restrict(Self.allControls, .drop)
+        fixture.restrict(Self.door, .drop)
+        fixture.restrict(.subject(Array("roof".utf8), app: PipelineFixture.app), .drop)
+        fixture.restrict(.pushes(app: "com.example.Other", tokenClass: nil), .pause)
         #expect(scopes(ofToken: 1) == [Self.home, Self.allControls, Self.door])
         #expect(scopes(ofToken: 2) == [Self.home, Self.door])
-        restrict(Self.home, nil)
-        restrict(Self.allControls, nil)
+        fixture.restrict(Self.home, nil)
+        fixture.restrict(Self.allControls, nil)
         #expect(fixture.explain(token: [2]).flatMap(\.restrictions).map(\.endedAt) == [nil])
         #expect(scopes(ofToken: 2) == [Self.door])
     }
 
     @Test func `of limits the narrowest is told, and none beside a pause`() {
-        restrict(Self.home, .limit(perSecond: 5))
-        restrict(Self.controls, .limit(perSecond: 10))
+        fixture.restrict(Self.home, .limit(perSecond: 5))
+        fixture.restrict(Self.controls, .limit(perSecond: 10))
         #expect(scopes(ofToken: 1) == [Self.controls])
         #expect(scopes(ofToken: 2) == [Self.home])
-        restrict(Self.allControls, .pause)
+        fixture.restrict(Self.allControls, .pause)
         #expect(scopes(ofToken: 1) == [Self.allControls])
     }
 
     @Test func `those of a topic are told once, whatever is found`() {
-        restrict(Self.topic, .pause)
-        restrict(.topic("elsewhere"), .pause)
+        fixture.restrict(Self.topic, .pause)
+        fixture.restrict(.topic("elsewhere"), .pause)
         let explanation = fixture.explain(.subject(Array("door".utf8), app: nil))
         #expect(explanation.restrictions.map(\.scope) == [Self.topic])
         #expect(explanation.tokens.flatMap(\.restrictions).isEmpty)
@@ -79,11 +63,11 @@ internal import Testing
 
     @Test func `a push that was dropped names the drop, also once it is lifted`() throws {
         let offset = fixture.event("door")
-        restrict(Self.home, .drop)
+        fixture.restrict(Self.home, .drop)
         #expect(fixture.deliverAll().isEmpty)
         let droppedAt = fixture.now.wall
         fixture.pass(.seconds(5))
-        restrict(Self.home, nil)
+        fixture.restrict(Self.home, nil)
         fixture.pass(.seconds(60))
         let token = try #require(fixture.explain(token: [1]).first)
         let outcome = try #require(token.outcomes.first)
@@ -94,7 +78,7 @@ internal import Testing
         #expect(drop.endedAt == droppedAt + .milliseconds(5001))
         #expect(token.restrictions == [drop])
         // Another drop is not taken for it.
-        restrict(Self.controls, .drop)
+        fixture.restrict(Self.controls, .drop)
         #expect(fixture.explain(token: [1]).first?.outcomes.first?.drop == drop)
     }
 
@@ -103,7 +87,7 @@ internal import Testing
         fixture.event("door")
         for push in fixture.take() { fixture.answer(push, 413, .payloadTooLarge) }
         fixture.register("C", [.widget([3], shows: ["roof"])])
-        restrict(Self.home, .drop)
+        fixture.restrict(Self.home, .drop)
         for _ in 0...RecentOutcomes.failuresMax {
             fixture.event("roof")
             _ = fixture.deliverAll()
@@ -134,7 +118,7 @@ internal import Testing
     // MARK: Records
 
     @Test func `a record whose pushes are dropped reaches nobody, and says so`() {
-        restrict(Self.allControls, .drop)
+        fixture.restrict(Self.allControls, .drop)
         let explanation = fixture.trial("door")
         #expect(explanation.counts == [.passedOver(.dropped): 1, .push(.widgets): 1])
         #expect(explanation.restrictions.map(\.scope) == [Self.allControls])
@@ -144,25 +128,25 @@ internal import Testing
     func `a record of a subject or a topic that is dropped reaches nobody`(
         scope: Restriction.Scope
     ) {
-        restrict(scope, .drop)
+        fixture.restrict(scope, .drop)
         let explanation = fixture.trial("door")
         #expect(explanation.counts == [.passedOver(.dropped): 2])
         #expect(explanation.restrictions.map(\.scope) == [scope])
-        restrict(scope, nil)
+        fixture.restrict(scope, nil)
         #expect(fixture.trial("door").restrictions.isEmpty)
         #expect(fixture.trial("door").counts[.passedOver(.dropped)] == nil)
     }
 
     @Test func `a record that cannot be read has its topic's restriction`() {
-        restrict(Self.topic, .drop)
+        fixture.restrict(Self.topic, .drop)
         let explanation = fixture.trial("door", "{")
         #expect(explanation.unreadable != nil)
         #expect(explanation.restrictions.map(\.scope) == [Self.topic])
     }
 
     @Test func `a record whose pushes would wait says for what`() {
-        restrict(Self.home, .pause)
-        restrict(Self.allControls, .limit(perSecond: 7))
+        fixture.restrict(Self.home, .pause)
+        fixture.restrict(Self.allControls, .limit(perSecond: 7))
         let explanation = fixture.trial("door")
         #expect(explanation.counts == [.push(.controls): 1, .push(.widgets): 1])
         #expect(explanation.restrictions.map(\.scope) == [Self.home])

@@ -81,9 +81,11 @@ final class PipelineFixture {
     /// Assigns another partition to the pipeline, from which events are read from now on.
     ///
     /// - Parameter nextOffset: the offset of the next event; nil to go on where the last one was.
-    func assign(startOffset: Int64, note: CommitNote? = nil, nextOffset: Int64? = nil) {
+    func assign(
+        topic: UInt16 = 0, startOffset: Int64, note: CommitNote? = nil, nextOffset: Int64? = nil
+    ) {
         let id = newAssignment(ordinal: UInt32(assignments.count))
-        pipeline.assigned(id, topic: 0, partition: 0, startOffset: startOffset, note: note)
+        pipeline.assigned(id, topic: topic, partition: 0, startOffset: startOffset, note: note)
         assignments.append(id)
         if let nextOffset { self.nextOffset = nextOffset }
     }

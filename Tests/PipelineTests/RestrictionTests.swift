@@ -31,27 +31,6 @@ internal import Testing
         return fixture
     }
 
-    private func restrict(
-        _ scope: Restriction.Scope, _ action: Restriction.Action?, for duration: Duration? = nil,
-        on fixture: PipelineFixture
-    ) {
-        let value = action.map { action in
-            var restriction = Restriction(action, by: "anna", at: fixture.now.wall)
-            restriction.until = duration.map { fixture.now.wall + $0 }
-            return RestrictionEncoder.value(restriction)
-        }
-        let problem = RecordKey.restriction(scope).withUnsafeBytes { key in
-            guard let value else {
-                return fixture.pipeline.restrictionRecord(key: key, value: nil)
-            }
-            return value.withUnsafeBytes {
-                fixture.pipeline.restrictionRecord(key: key, value: $0)
-            }
-        }
-        #expect(problem == nil)
-        fixture.pass(.milliseconds(1))
-    }
-
     // MARK: Pause
 
     /// An app is paused for so long that its push waits in `deferred`, which has been read.
@@ -59,7 +38,7 @@ internal import Testing
         let fixture = fixture { $0.holdMax = .seconds(10) }
         let deferred = DeferredFixture(fixture)
         deferred.assign()
-        restrict(Self.home, .pause, on: fixture)
+        fixture.restrict(Self.home, .pause)
         fixture.event("s0")
         fixture.pass(.seconds(10))
         fixture.pass(.seconds(1))
@@ -71,17 +50,17 @@ internal import Testing
     @Test(arguments: [home, controls, ofHome])
     func `a paused push waits, and goes when it is resumed`(scope: Restriction.Scope) {
         let fixture = fixture()
-        restrict(scope, .pause, on: fixture)
+        fixture.restrict(scope, .pause)
         fixture.event("s0")
         fixture.pass(.seconds(60))
         #expect(fixture.take().isEmpty)
-        restrict(scope, nil, on: fixture)
+        fixture.restrict(scope, nil)
         #expect(fixture.deliverAll().count == 1)
     }
 
     @Test func `a class is paused and the others go on`() {
         let fixture = fixture()
-        restrict(Self.controls, .pause, on: fixture)
+        fixture.restrict(Self.controls, .pause)
         fixture.event("all")
         #expect(fixture.deliverAll().map(\.token) == [[200]])
     }
@@ -91,14 +70,14 @@ internal import Testing
         fixture.pass(.seconds(60))
         #expect(fixture.take().isEmpty && fixture.load.deferred == 1)
         #expect(fixture.committableOffset == 1)
-        restrict(Self.home, nil, on: fixture)
+        fixture.restrict(Self.home, nil)
         fixture.pass(.milliseconds(10))
         #expect(fixture.deliverAll().count == 1)
     }
 
     @Test func `a pause ends by itself at its time`() {
         let fixture = fixture()
-        restrict(Self.home, .pause, for: .seconds(30), on: fixture)
+        fixture.restrict(Self.home, .pause, for: .seconds(30))
         fixture.event("s0")
         fixture.pass(.seconds(29))
         #expect(fixture.take().isEmpty && fixture.pipeline.restrictions.inForce.count == 1)
@@ -108,9 +87,9 @@ internal import Testing
 
     @Test func `a paused topic is named to whoever reads it`() {
         let fixture = fixture()
-        restrict(Self.topic, .pause, on: fixture)
+        fixture.restrict(Self.topic, .pause)
         #expect(fixture.pipeline.restrictions.pausedTopics == [true])
-        restrict(Self.topic, nil, on: fixture)
+        fixture.restrict(Self.topic, nil)
         #expect(fixture.pipeline.restrictions.pausedTopics == [false])
     }
 
@@ -119,7 +98,7 @@ internal import Testing
     @Test func `a dropped push is counted, also one that waited`() {
         let fixture = fixture()
         fixture.event("s0")
-        restrict(Self.home, .drop, on: fixture)
+        fixture.restrict(Self.home, .drop)
         fixture.event("all")
         #expect(fixture.deliverAll().isEmpty)
         #expect(
@@ -131,11 +110,11 @@ internal import Testing
 
     @Test func `what waits in Kafka is dropped when its time comes, and is not sent later`() {
         let (fixture, deferred) = pausedUntilDeferred()
-        restrict(Self.home, .drop, on: fixture)
+        fixture.restrict(Self.home, .drop)
         fixture.pass(.seconds(60))
         #expect(deferred.produce().deferred.map(\.value) == [nil], "a tombstone")
         deferred.read()
-        restrict(Self.home, nil, on: fixture)
+        fixture.restrict(Self.home, nil)
         fixture.pass(.seconds(60))
         #expect(fixture.take().isEmpty && fixture.counters.dropped == 1 && fixture.isIdle)
     }
@@ -144,11 +123,11 @@ internal import Testing
         let fixture = fixture(controls: 2) { $0.holdMax = .seconds(10) }
         fixture.event("s0")
         fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
-        restrict(Self.home, .drop, on: fixture)
+        fixture.restrict(Self.home, .drop)
         fixture.event("s1")
         for _ in 0..<12 { fixture.pass(.seconds(1)) }
         #expect(fixture.counters.dropped == 2 && fixture.takeRecords().isEmpty)
-        restrict(Self.home, nil, on: fixture)
+        fixture.restrict(Self.home, nil)
         fixture.pass(.seconds(600))
         #expect(fixture.take().isEmpty && fixture.isIdle && fixture.committableOffset == 2)
     }
@@ -157,7 +136,7 @@ internal import Testing
         let fixture = fixture { $0.holdMax = .seconds(10) }
         fixture.event("s0")
         let push = fixture.take()[0]
-        restrict(Self.home, .drop, on: fixture)
+        fixture.restrict(Self.home, .drop)
         fixture.answer(push, 429, .tooManyRequests, retryAfterSeconds: 60)
         #expect(fixture.counters.dropped == 1 && fixture.isIdle)
     }
@@ -172,7 +151,7 @@ internal import Testing
         fixture.event("s")
         fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
         fixture.event("s", binding: 1)
-        restrict(Self.home, .drop, on: fixture)
+        fixture.restrict(Self.home, .drop)
         for _ in 0..<12 { fixture.pass(.seconds(1)) }
         #expect(fixture.counters.dropped == 2 && fixture.isIdle)
     }
@@ -181,14 +160,14 @@ internal import Testing
         let fixture = fixture { $0.attemptsMax = 1 }
         fixture.event("s0")
         let push = fixture.take()[0]
-        restrict(Self.home, .pause, on: fixture)
+        fixture.restrict(Self.home, .pause)
         fixture.answer(push, 429, .tooManyRequests)
         #expect(fixture.counters.rejected == 1)
     }
 
     @Test func `a restriction that is over comes back with the clock`() {
         let fixture = fixture()
-        restrict(Self.home, .pause, for: .seconds(60), on: fixture)
+        fixture.restrict(Self.home, .pause, for: .seconds(60))
         fixture.now.wall = fixture.now.wall + .seconds(3600)
         fixture.pass(.seconds(1))
         #expect(fixture.pipeline.restrictions.inForce.isEmpty)
@@ -199,33 +178,48 @@ internal import Testing
 
     @Test func `of a pause and a drop the drop counts`() {
         let fixture = fixture()
-        restrict(Self.home, .pause, on: fixture)
-        restrict(Self.ofHome, .drop, on: fixture)
+        fixture.restrict(Self.home, .pause)
+        fixture.restrict(Self.ofHome, .drop)
         fixture.event("s0")
         #expect(fixture.deliverAll().isEmpty && fixture.counters.dropped == 1)
     }
 
     @Test func `the events of a dropped topic make no pushes, and are counted`() {
         let fixture = fixture()
-        restrict(Self.topic, .drop, on: fixture)
+        fixture.restrict(Self.topic, .drop)
         fixture.event("s0")
         fixture.event("s0", "{")
         #expect(fixture.take().isEmpty && fixture.counters.eventsDropped == 2)
         #expect(fixture.takeRecords().isEmpty, "nor dead letters")
-        restrict(Self.topic, nil, on: fixture)
+        fixture.restrict(Self.topic, nil)
         fixture.event("s0")
         #expect(fixture.deliverAll().count == 1)
     }
 
     @Test func `the events of a dropped subject make no pushes, nor for who registers next`() {
         let fixture = fixture(controls: 2) { $0.registrationGrace = .seconds(2) }
-        restrict(.subject(Array("s0".utf8), app: PipelineFixture.app), .drop, on: fixture)
+        fixture.restrict(.subject(Array("s0".utf8), app: PipelineFixture.app), .drop)
         fixture.event("s0")
         fixture.event("s1")
         fixture.registerControl("I9", [9], shows: ["s0"])
         fixture.pass(.milliseconds(10))
         #expect(fixture.deliverAll().map(\.token) == [[1]])
         #expect(fixture.counters.eventsDropped == 1)
+    }
+
+    @Test func `of an event of several subjects the dropped one is counted, and the rest goes on`()
+        throws
+    {
+        var binding = TopicBinding(decode: .json, subject: try SubjectTemplate("{/a}"))
+        binding.subjects = [try SubjectTemplate("{/b}")]
+        let fixture = PipelineFixture(bindings: [binding]) { $0.registrationGrace = .zero }
+        for number in 0..<2 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["s\(number)"])
+        }
+        fixture.restrict(.subject(Array("s0".utf8), app: PipelineFixture.app), .drop)
+        fixture.event(nil, #"{"a":"s0","b":"s1"}"#)
+        #expect(fixture.deliverAll().map(\.token) == [[1]])
+        #expect(fixture.counters.eventsDropped == 0 && fixture.counters.subjectsDropped == 1)
     }
 
     // MARK: Limits
@@ -244,7 +238,7 @@ internal import Testing
         // With few slots the rest would be deferred.
         let fixture = fixture(controls: 200) { $0.slots = 8192 }
         fixture.checksEachCall = false
-        restrict(Self.home, .limit(perSecond: 20), on: fixture)
+        fixture.restrict(Self.home, .limit(perSecond: 20))
         fixture.event("all")
         #expect((39...43).contains(sent(fixture, seconds: 2)))
         #expect((99...101).contains(sent(fixture, seconds: 5)))
@@ -254,7 +248,7 @@ internal import Testing
     @Test func `a worker has its share of a limit`() {
         let fixture = fixture(controls: 200)
         fixture.checksEachCall = false
-        restrict(Self.home, .limit(perSecond: 100), on: fixture)
+        fixture.restrict(Self.home, .limit(perSecond: 100))
         fixture.pipeline.adopt(shareOfLimits: 0.25)
         fixture.event("all")
         #expect((47...56).contains(sent(fixture, seconds: 2)))
@@ -263,9 +257,9 @@ internal import Testing
     @Test func `of several limits the narrowest counts`() {
         let fixture = fixture(controls: 200)
         fixture.checksEachCall = false
-        restrict(Self.home, .limit(perSecond: 5), on: fixture)
-        restrict(Self.controls, .limit(perSecond: 5), on: fixture)
-        restrict(Self.ofHome, .limit(perSecond: 20), on: fixture)
+        fixture.restrict(Self.home, .limit(perSecond: 5))
+        fixture.restrict(Self.controls, .limit(perSecond: 5))
+        fixture.restrict(Self.ofHome, .limit(perSecond: 20))
         fixture.event("all")
         // One more for the widget.
         #expect((39...45).contains(sent(fixture, seconds: 2)))
@@ -273,7 +267,7 @@ internal import Testing
 
     @Test func `the next push of a limit is known in advance`() {
         let fixture = fixture(controls: 8)
-        restrict(Self.home, .limit(perSecond: 1), on: fixture)
+        fixture.restrict(Self.home, .limit(perSecond: 1))
         fixture.event("all")
         _ = fixture.deliverAll()
         let due = fixture.pipeline.nextDue(now: fixture.now)
@@ -284,7 +278,7 @@ internal import Testing
 
     @Test func `an unreadable restriction is counted, and the others stay`() {
         let fixture = fixture()
-        restrict(Self.home, .pause, on: fixture)
+        fixture.restrict(Self.home, .pause)
         let problem = Array("app/a b".utf8).withUnsafeBytes {
             fixture.pipeline.restrictionRecord(key: $0, value: nil)
         }
@@ -295,9 +289,9 @@ internal import Testing
 
     @Test func `restrictions of what this worker does not serve change nothing`() {
         let fixture = fixture()
-        restrict(.pushes(app: "com.example.Other", tokenClass: nil), .pause, on: fixture)
-        restrict(.topic("elsewhere"), .pause, on: fixture)
-        restrict(.subject([1], app: "com.example.Other"), .drop, on: fixture)
+        fixture.restrict(.pushes(app: "com.example.Other", tokenClass: nil), .pause)
+        fixture.restrict(.topic("elsewhere"), .pause)
+        fixture.restrict(.subject([1], app: "com.example.Other"), .drop)
         fixture.event("s0")
         #expect(fixture.deliverAll().count == 1)
     }

@@ -61,6 +61,7 @@ extension Simulation {
                 if record.value == nil { coverage.note("tombstone read", worker) }
                 try worker.read(record, partition: index, world: kafka, now: now)
             }
+            noteForgottenGaps(number)
             let next = partition.records.first { $0.offset >= worker.deferredPositions[index] }
             guard let end = worker.deferredEnds[index], next.map({ $0.offset >= end }) ?? true
             else { continue }
@@ -108,6 +109,7 @@ extension Simulation {
         worker.pipeline.drain = worker.lifecycle.drain
         let began = worker.restrictions.follow(now: now)
         let drops = worker.watchDrops(world: kafka, now: now)
+        let walks = worker.watchWalks()
         let changes = worker.pipeline.restrictions.changes
         let merged = worker.pipeline.counters.failuresMerged
         try worker.withTime(world: kafka, now: now) { () throws(SimulationFailure) in
@@ -120,6 +122,8 @@ extension Simulation {
         if worker.pipeline.restrictions.changes != changes {
             followed(began, number)
         }
+        for _ in 0..<(try worker.noteDroppedWalks(walks)) { coverage.note("walk dropped", worker) }
+        noteForgottenGaps(number)
         for event in worker.takeBackShards(now: now) {
             coverage.note("shard taken back", worker)
             tell("worker \(number) takes back \(event)")
@@ -127,6 +131,11 @@ extension Simulation {
                 kafka.deferred.read(event, at: worker.payloadsReadAt, now: now)
             }
         }
+    }
+
+    /// After a push whose gap is not kept nobody knows when it was sent.
+    private mutating func noteForgottenGaps(_ number: Int) {
+        if workers[number]!.pipeline.counters.gapsForgotten > 0 { kafka.checksGaps = false }
     }
 
     mutating func walk(_ number: Int, steps: Int) throws(SimulationFailure) {

@@ -224,6 +224,13 @@ struct SimulationModel {
         }
     }
 
+    /// An operator has ended a walk before it came to these tokens.
+    mutating func notTold(_ isForgiven: (ReadEvent, SimulatedToken) -> Bool) {
+        debts.removeAll { debt in
+            !debt.isBound && debt.token.map { isForgiven(debt.read, $0) } ?? false
+        }
+    }
+
     /// Says of an event whether the ticket in question keeps its offset from being stored.
     typealias Holding = (ReadEvent) -> Bool
 

@@ -37,21 +37,18 @@ extension SimulationWorker {
     /// What comes of a record, whatever the tokens that it is for.
     enum Fate { case asked, dropped, withheld }
 
-    /// - Parameter isRemembered: it had ended under the owner before.
     private func fate(
-        of record: SimulatedEventRecord, in partition: SimulatedPartition, isRemembered: Bool,
-        now: Now
+        of record: SimulatedEventRecord, in partition: SimulatedPartition, now: Now
     ) -> Fate {
         if restrictions.isDropped(topic: Self.topics[Int(partition.topic)]) { return .dropped }
         guard let event = record.event, event.expiresAt > now.wall else { return .asked }
-        let isDropped = restrictions.isDropped(subject: event.subject)
-        if isDropped, isRemembered { return .dropped }
+        if restrictions.isDropped(subject: event.subject) { return .dropped }
         // A shard's event has passed the bound.
         let isReleased = record.releases.map { $0.offset < record.offset } ?? false
         if event.tokens == nil, !isReleased, model.tokens(askedBy: event) > settings.fanOutMax {
             return .withheld
         }
-        return isDropped ? .dropped : .asked
+        return .asked
     }
 
     @discardableResult
@@ -64,7 +61,7 @@ extension SimulationWorker {
         }
         let isPaused = restrictions.isPaused(topic: Self.topics[Int(log.topic)])
         try require(!isPaused, "a record of a topic that an operator has paused")
-        let fate = fate(of: record, in: log, isRemembered: before != nil, now: now)
+        let fate = fate(of: record, in: log, now: now)
         let written = pipeline.records.count
         let counted = pipeline.counters
         withBytes(record.key.map { Array($0.utf8) }) { key in

@@ -15,9 +15,10 @@ internal import Testing
     private static let tokens = 3000
 
     private func fixture(
-        window: Duration = .seconds(20), adjust: (inout PipelineSettings) -> Void = { _ in }
+        window: Duration = .seconds(20), bindings: [TopicBinding] = [.standard],
+        adjust: (inout PipelineSettings) -> Void = { _ in }
     ) -> PipelineFixture {
-        let fixture = PipelineFixture { settings in
+        let fixture = PipelineFixture(bindings: bindings) { settings in
             settings.registrationGrace = .zero
             settings.slots = 1024
             settings.spread = window
@@ -159,6 +160,32 @@ internal import Testing
         #expect(tokens.count < 30)
         let hasRoom = fixture.pipeline.hasRoomForEvents
         #expect(hasRoom)
+    }
+
+    @Test func `an operator's drop of its subject ends it, and the next event goes to all`() {
+        let fixture = fixture()
+        let hot = Restriction.Scope.subject(Array("hot".utf8), app: PipelineFixture.app)
+        fixture.event("hot")
+        #expect(sent(fixture, seconds: 3).reduce(0, +) > 400)
+        fixture.restrict(hot, .drop)
+        #expect(sent(fixture, seconds: 20).reduce(0, +) == 0)
+        #expect(fixture.isIdle && fixture.committableOffset == 1)
+        #expect(fixture.counters.subjectsDropped == 1)
+        fixture.restrict(hot, nil)
+        fixture.event("hot")
+        #expect(sent(fixture, seconds: 21).reduce(0, +) == Self.tokens)
+    }
+
+    @Test func `an operator's drop of its topic ends it, unless another topic's event shares it`() {
+        let fixture = fixture(bindings: [.standard, .standard])
+        fixture.event("hot")
+        fixture.assign(topic: 1, startOffset: 0)
+        fixture.event("hot", binding: 1)
+        #expect(sent(fixture, seconds: 3).reduce(0, +) > 400)
+        fixture.restrict(.topic("events-0"), .drop)
+        #expect(sent(fixture, seconds: 3).reduce(0, +) > 400)
+        fixture.restrict(.topic("events-1"), .drop)
+        #expect(sent(fixture, seconds: 20).reduce(0, +) == 0 && fixture.isIdle)
     }
 
     @Test func `after a stall the window is longer, and the herd does not come together`() {

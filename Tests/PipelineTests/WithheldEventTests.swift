@@ -46,7 +46,7 @@ internal import Testing
         #expect(letter.message?.contains("--event events-0/0/0") == true)
         #expect(fixture.committableOffset == 2 && fixture.isIdle)
         #expect(fixture.counters.eventsWithheld == 1 && fixture.counters.eventsUnreadable == 0)
-        #expect(fixture.pipeline.withheldEvent?.tokens == 4)
+        #expect(fixture.pipeline.withheldEvents.map(\.tokens) == [4])
         #expect(fixture.takeFailures().map(\.isWithheld) == [true])
     }
 
@@ -84,7 +84,7 @@ internal import Testing
             startOffset: 0, note: CommitNote(endedOffset: 1, registrations: [77]), nextOffset: 0)
         fixture.event("all")
         #expect(fixture.take().isEmpty && fixture.takeRecords().isEmpty)
-        #expect(fixture.counters.eventsRemembered == 1 && fixture.pipeline.withheldEvent != nil)
+        #expect(fixture.counters.eventsRemembered == 1 && fixture.pipeline.withheldEvents.count == 1)
     }
 
     @Test func `the next owner writes a letter for newcomers to an event too large by now`() throws
@@ -106,20 +106,35 @@ internal import Testing
         let other = fixture.newAssignment(ordinal: 9)
         fixture.pipeline.assigned(other, topic: 0, partition: 7, startOffset: 0)
         fixture.pipeline.unassigned(other)
-        let kept = fixture.pipeline.withheldEvent
-        #expect(kept != nil, "that of another partition stays")
+        #expect(fixture.pipeline.withheldEvents.count == 1, "that of another partition stays")
         fixture.unassign()
-        let withheld = fixture.pipeline.withheldEvent
-        #expect(withheld == nil)
+        #expect(fixture.pipeline.withheldEvents.isEmpty)
     }
 
     @Test func `a released event is fanned out`() throws {
         let fixture = fixture()
         fixture.event("all")
-        #expect(fixture.pipeline.withheldEvent != nil)
+        #expect(fixture.pipeline.withheldEvents.count == 1)
         fixture.event("all", headers: [DeadLetter.releasedHeader: "events-0/0/0"])
-        #expect(fixture.deliverAll().count == 4 && fixture.pipeline.withheldEvent == nil)
+        #expect(fixture.deliverAll().count == 4 && fixture.pipeline.withheldEvents.isEmpty)
         #expect(fixture.counters.eventsWithheld == 1)
+    }
+
+    @Test func `the last few withheld events are named, each once`() {
+        let fixture = fixture()
+        for _ in 0..<9 { fixture.event("all") }
+        let offsets = fixture.pipeline.withheldEvents.map(\.source.offset)
+        #expect(offsets == [1, 2, 3, 4, 5, 6, 7, 8])
+        fixture.event("all", headers: [DeadLetter.releasedHeader: "events-0/0/3"])
+        #expect(!fixture.pipeline.withheldEvents.contains { $0.source.offset == 3 })
+    }
+
+    @Test func `tokens of a subject that an operator drops do not count`() {
+        let fixture = fixture()
+        fixture.restrict(.subject(Array("all".utf8), app: PipelineFixture.app), .drop)
+        fixture.event("all")
+        #expect(fixture.take().isEmpty && fixture.takeRecords().isEmpty)
+        #expect(fixture.counters.eventsDropped == 1 && fixture.counters.eventsWithheld == 0)
     }
 
     @Test(arguments: ["events-0/0/9", "events-0/1/0", "events-1/0/0", "yes", "", "events-0/0/-1"])

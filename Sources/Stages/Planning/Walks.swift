@@ -267,12 +267,21 @@ package struct Walks: ~Copyable {
             var isWanted = false
             forEachHold(of: index) { if !isGivenUp($0) { isWanted = true } }
             if isWanted { continue }
-            walks[index]!.isAbandoned = true
-            undecided.merge(walks[index]!.undecided, uniquingKeysWith: +)
-            walks[index]!.undecided = [:]
-            stopJoining(index)
+            undecided.merge(abandon(index), uniquingKeysWith: +)
         }
         return undecided
+    }
+
+    /// The walks that are not abandoned.
+    package var underWay: [Int] { order.filter { !walks[$0]!.isAbandoned } }
+
+    /// Ends the walk, wherever it is: it visits no more entries, and no event joins it.
+    /// - Returns: how many events had waited to know whether a token is found, by topic.
+    package mutating func abandon(_ walk: Int) -> [Int: Int] {
+        walks[walk]!.isAbandoned = true
+        stopJoining(walk)
+        defer { walks[walk]!.undecided = [:] }
+        return walks[walk]!.undecided
     }
 
     private mutating func stopJoining(_ index: Int) {

@@ -6,13 +6,17 @@ internal import PushModel
 internal import RecordFormats
 
 extension Diagnosis {
-    /// An event that waits for an operator.
-    mutating func checkWithheldEvent() {
-        guard let withheld = status.withheldEvent, status.at - withheld.at < .seconds(24 * 3600)
-        else { return }
-        let others = status.counters.eventsWithheld - 1
-        let more =
-            others > 0 ? " (\(status.counters.eventsWithheld) were withheld since the start)" : ""
+    /// Events that wait for an operator.
+    mutating func checkWithheldEvents() {
+        for withheld in status.withheldEvents
+        where status.at - withheld.at < .seconds(24 * 3600) {
+            report(withheld)
+        }
+    }
+
+    private mutating func report(_ withheld: WithheldEvent) {
+        let count = status.counters.eventsWithheld
+        let more = count > 1 ? " (\(count) were withheld since the start)" : ""
         report(
             .warning,
             "event \(withheld.source.text.printable) is withheld: it is for "

@@ -22,7 +22,7 @@ struct Diagnosis {
         checkSetAside()
         checkEvents()
         checkRestrictions()
-        checkWithheldEvent()
+        checkWithheldEvents()
         problems =
             problems.filter { $0.severity == .error } + problems.filter { $0.severity == .warning }
     }

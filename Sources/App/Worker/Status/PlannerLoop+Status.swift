@@ -26,7 +26,7 @@ extension PlannerLoop {
         status.unavailablePartitions = consumer?.unavailableCount ?? 0
         status.held = heldPartitions(now: now)
         status.restrictions = pipeline.restrictions.inForce
-        status.withheldEvent = pipeline.withheldEvent
+        status.withheldEvents = pipeline.withheldEvents
         status.schemas = schemaStatus
         status.breakers = pipeline.trippedBreakers(now: now)
         status.troubledTopics = troubledTopics(now: now)

@@ -276,6 +276,11 @@ extension WorkerMetrics {
             }
         },
         counter(
+            "lamplighter_subjects_dropped_total",
+            "Subjects of events that an operator drops: as the event is read, or while it is on its way "
+                + "through their tokens. An event of several subjects goes on with the others."
+        ) { $0.counters.subjectsDropped },
+        counter(
             "lamplighter_pushes_queued_total", "Pushes that events asked for and that were queued."
         ) { $0.counters.pushesQueued },
         counter(

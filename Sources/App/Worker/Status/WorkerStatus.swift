@@ -25,7 +25,7 @@ struct WorkerStatus: Sendable {
     /// What operators have paused, dropped and limited.
     var restrictions: [Restriction.Scope: Restriction] = [:]
     /// The last event that was withheld for its many tokens, until it is released.
-    var withheldEvent: WithheldEvent?
+    var withheldEvents: [WithheldEvent] = []
     /// Nil where no schema registry is configured.
     var schemas: Schemas?
     var counters: Counters

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// A walk that an operator's drop could end in one call of the pipeline, as it was before the call.
+struct WalkWatch {
+    let walk: Int
+    /// Nil for that of a kind.
+    let subject: String?
+    /// Of those of its events whose partition is the worker's.
+    let topics: Set<Int>
+    let claims: [OffsetClaim]
+}
+
+/// A drop ends the walks through what it covers, and no others.
+extension SimulationWorker {
+    func watchWalks() -> [WalkWatch] {
+        pipeline.fanOut.walks.underWay.map { walk in
+            let list = pipeline.fanOut.walks.request(of: walk).subject
+            var claims: [OffsetClaim] = []
+            pipeline.fanOut.walks.forEachHold(of: walk) { claims.append($0) }
+            let topics = claims.compactMap { pipeline.book.tracker.position(of: $0)?.topic }
+            return WalkWatch(
+                walk: walk,
+                subject: pipeline.book.audience.isKindWide(list)
+                    ? nil
+                    : String(
+                        decoding: pipeline.book.audience.subjectBytes(of: list), as: UTF8.self),
+                topics: Set(topics.map { Int($0) }), claims: claims)
+        }
+    }
+
+    /// The pipeline has followed what the worker has read of the controls topic.
+    /// - Returns: how many walks have ended by it.
+    func noteDroppedWalks(_ watch: [WalkWatch]) throws(SimulationFailure) -> Int {
+        let left = Set(pipeline.fanOut.walks.underWay)
+        let ended = watch.filter { !left.contains($0.walk) }
+        for walk in watch {
+            try require(
+                isDropped(walk) == !left.contains(walk.walk),
+                "a walk has ended or goes on against an operator's word: \(walk)")
+        }
+        guard !ended.isEmpty else { return 0 }
+        // What it has asked for before is still owed.
+        var told: [SimulatedToken: [SimulationModel.Holding]] = [:]
+        var slots: [UInt32] = []
+        pipeline.book.pushes.forEachPush { slots.append($0) }
+        for slot in slots {
+            var claims: [OffsetClaim] = []
+            pipeline.book.pushes.forEachClaim(of: slot) { claims.append($0) }
+            told[token(pipeline.book.pushes[slot].token), default: []].append(holding(claims))
+        }
+        for walk in ended {
+            let holds = holding(walk.claims)
+            model.notTold { read, token in
+                (walk.subject == nil || read.event.subject == walk.subject) && holds(read)
+                    && !(told[token] ?? []).contains { $0(read) }
+            }
+        }
+        return ended.count
+    }
+
+    private func isDropped(_ walk: WalkWatch) -> Bool {
+        restrictions.isDropped(subject: walk.subject)
+            || !walk.topics.isEmpty
+                && walk.topics.allSatisfy { restrictions.isDropped(topic: Self.topics[$0]) }
+    }
+
+    func token(_ id: TokenID) -> SimulatedToken {
+        let route = pipeline.routing[pipeline.book.audience.route(of: id)]
+        return SimulatedToken(
+            environment: route.environment, tokenClass: route.tokenClass,
+            bytes: Array(pipeline.book.audience.tokenBytes(of: id)))
+    }
+}
