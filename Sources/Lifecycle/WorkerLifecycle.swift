@@ -171,7 +171,9 @@ package struct WorkerLifecycle: Sendable {
         }
         // Room that a drain makes is not filled again.
         if revoke == nil {
-            switch throttle.next(hasRoom: room.hasRoomForDeferred) {
+            switch throttle.next(
+                hasRoom: room.hasRoomForDeferred, isRelaxed: room.isDeferredRelaxed)
+            {
             case .pause:
                 actions.append(.pause(.deferred))
                 actions += open.deferred.map { .markReplayed($0) }
@@ -223,13 +225,19 @@ package struct IntakeRoom: Sendable {
     package var events: Int
     /// Whether half of the slots are free.
     package var isHalfFree: Bool
+    /// Whether another record of `deferred` fits.
     package var hasRoomForDeferred: Bool
+    /// Whether so much is free for deferred pushes that reading may go on after a pause.
+    package var isDeferredRelaxed: Bool
 
-    package init(events: Int, isHalfFree: Bool, hasRoomForDeferred: Bool) {
+    package init(
+        events: Int, isHalfFree: Bool, hasRoomForDeferred: Bool, isDeferredRelaxed: Bool
+    ) {
         precondition(events >= 0, "there is room for events or for none")
         self.events = events
         self.isHalfFree = isHalfFree
         self.hasRoomForDeferred = hasRoomForDeferred
+        self.isDeferredRelaxed = isDeferredRelaxed
     }
 }
 

@@ -54,6 +54,17 @@ struct DeferredPushes: ~Copyable {
             && table.bodies.bytes < book.settings.deferredBytesMax
     }
 
+    /// Whether reading of `deferred` may go on after it was paused for want of room: a sixteenth of
+    /// each bound of `hasRoomForRecords` is free.
+    func isRelaxed(_ book: borrowing PushBook) -> Bool {
+        table.count - table.sentCount <= Self.relaxed(book.settings.deferredMax)
+            && table.count <= Self.relaxed(2 * book.settings.deferredMax)
+            && table.bodies.bytes <= Self.relaxed(book.settings.deferredBytesMax)
+    }
+
+    /// The most of a bound that may be in use then. Of a bound below 16 one row is free.
+    private static func relaxed(_ bound: Int) -> Int { bound - max(1, bound / 16) }
+
     /// How many payloads this worker has forgotten, so that a newer one will not end them.
     var payloadsForgotten: Int { order.forgotten + ends.dropped }
 

@@ -72,6 +72,9 @@ extension PushPipeline {
     /// Whether another record of `deferred` may be read.
     package var hasRoomForDeferredRecords: Bool { deferral.hasRoomForRecords(book) }
 
+    /// Whether reading of `deferred` may go on after it was paused for want of room.
+    package var isDeferredRelaxed: Bool { deferral.isRelaxed(book) }
+
     // MARK: What it holds
 
     /// How many records or failures of one topic are unacknowledged, and about how many bytes they

@@ -63,6 +63,19 @@ internal import Testing
         #expect(life.poll().actions == [])
     }
 
+    @Test func `the intake reads deferred pushes again only when enough of their room is free`() {
+        life.room.isDeferredRelaxed = false
+        #expect(life.poll().actions == [], "there is room, so nothing is paused")
+        life.room.hasRoomForDeferred = false
+        _ = life.poll()
+        life.room.hasRoomForDeferred = true
+        #expect(life.poll().actions == [], "the first free row resumes nothing")
+        life.room.isDeferredRelaxed = true
+        #expect(life.poll().actions == [.resume(.deferred)])
+        life.room.isDeferredRelaxed = false
+        #expect(life.poll().actions == [], "and reading goes on until the room is full")
+    }
+
     @Test func `the intake pauses a partition of deferred that is assigned while they are paused`()
     {
         life.room.hasRoomForDeferred = false

@@ -125,6 +125,37 @@ internal import Testing
         #expect(!fixture.hasRoomForDeferredRecords)
     }
 
+    /// Below 16 rows one free row is enough, or a small table would never be read again.
+    @Test(arguments: [(1, 0), (4, 3), (15, 14), (16, 15), (32, 30)])
+    func `deferred records are read again when a sixteenth of their room is free`(
+        rowsMax: Int, relaxedMax: Int
+    ) {
+        let fixture = fixture { $0.deferredMax = rowsMax }
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        #expect(fixture.isDeferredRelaxed)
+        for count in 1...rowsMax {
+            let token = count < 10 ? "0\(count)" : "\(count)"
+            write(
+                deferred, fixture, "com.example.Home.push-type.controls/\(token)", "control",
+                after: .seconds(60))
+            #expect(fixture.load.deferred == count)
+            #expect(fixture.isDeferredRelaxed == (count <= relaxedMax), "\(count) rows")
+            #expect(fixture.hasRoomForDeferredRecords == (count < rowsMax), "\(count) rows")
+        }
+    }
+
+    @Test func `deferred records are read again when a sixteenth of their bytes is free`() {
+        let fixture = fixture { $0.deferredBytesMax = 20 }
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        let payload = #","payload":{"aps":{"alert":"abcdefgh"}}"#
+        write(
+            deferred, fixture, "com.example.Home/09/0000000000000001", "device", payload,
+            after: .seconds(60))
+        #expect(!fixture.isDeferredRelaxed)
+    }
+
     private func write(
         _ deferred: DeferredFixture, _ fixture: PipelineFixture, _ key: String, _ word: String,
         _ more: String = "", after delay: Duration = .zero
@@ -205,5 +236,6 @@ extension PipelineFixture {
     fileprivate var roomForEvents: Int { pipeline.roomForEvents }
     fileprivate var roomForRegistrations: Int { pipeline.roomForRegistrations }
     fileprivate var hasRoomForDeferredRecords: Bool { pipeline.hasRoomForDeferredRecords }
+    fileprivate var isDeferredRelaxed: Bool { pipeline.isDeferredRelaxed }
     fileprivate var nextDue: MonotonicTime { pipeline.nextDue(now: now) }
 }

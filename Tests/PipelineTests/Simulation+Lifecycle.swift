@@ -45,7 +45,8 @@ extension Simulation {
         let worker = workers[number]!
         let room = IntakeRoom(
             events: worker.pipeline.roomForEvents, isHalfFree: worker.isHalfFree,
-            hasRoomForDeferred: worker.pipeline.hasRoomForDeferredRecords)
+            hasRoomForDeferred: worker.pipeline.hasRoomForDeferredRecords,
+            isDeferredRelaxed: worker.pipeline.isDeferredRelaxed)
         if room.events == 0 { coverage.note("no room", worker) }
         let plan = worker.lifecycle.planPoll(room, now: time(of: number))
         if plan.actions.contains(.pause(.events)) { coverage.note("paused", worker) }

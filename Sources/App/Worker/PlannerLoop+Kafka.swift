@@ -101,7 +101,8 @@ extension PlannerLoop {
         guard let consumer else { return false }
         let room = IntakeRoom(
             events: pipeline.roomForEvents, isHalfFree: isHalfFree,
-            hasRoomForDeferred: pipeline.hasRoomForDeferredRecords)
+            hasRoomForDeferred: pipeline.hasRoomForDeferredRecords,
+            isDeferredRelaxed: pipeline.isDeferredRelaxed)
         let poll = lifecycle.planPoll(room, now: now)
         if poll.actions.contains(.pause(.deferred)) {
             logger.warning(
