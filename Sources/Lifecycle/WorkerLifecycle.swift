@@ -187,6 +187,9 @@ package struct WorkerLifecycle: Sendable {
         return PollPlan(actions: actions, limit: limit)
     }
 
+    /// Whether partitions of `deferred` are not read, since there is no room for their pushes.
+    package var isDeferredPaused: Bool { throttle.isPaused && !open.deferred.isEmpty }
+
     /// Whether no events are to be read: there is no room, or the worker stops.
     package var isIntakePaused: Bool { stop != nil || valve.isPaused }
 

@@ -85,6 +85,47 @@ internal import Testing
         #expect(lines.taken() == ["notice Kafka accepts dead letters again []"])
     }
 
+    @Test func `deferred pushes without room are told once, and once when they have room again`() {
+        var watch = ConsumerWatch()
+        func report(_ isPaused: Bool, at seconds: Int64) {
+            let later = Now(
+                monotonic: now.monotonic + .seconds(seconds), wall: now.wall + .seconds(seconds))
+            watch.report(
+                isDeferredPaused: isPaused, deferred: 1_000_000, now: later, logger: logger)
+        }
+        let warning =
+            "warning no room for more deferred pushes (delivery.deferredMax, "
+            + "delivery.queuedBytesMax): further ones wait in Kafka [deferred=1000000]"
+        let notice = "notice deferred pushes no longer wait in Kafka for room []"
+        report(false, at: 0)
+        #expect(lines.taken().isEmpty)
+        for second in 1..<200 as Range<Int64> { report(true, at: second) }
+        #expect(lines.taken() == [warning])
+        for second in 200..<203 as Range<Int64> { report(false, at: second) }
+        #expect(lines.taken() == [notice])
+        report(true, at: 203)
+        #expect(lines.taken() == [warning], "the last warning is a minute old")
+    }
+
+    @Test func `deferred pushes that lack room again and again are told once a minute`() {
+        var watch = ConsumerWatch()
+        func report(_ isPaused: Bool, at seconds: Int64) {
+            let later = Now(
+                monotonic: now.monotonic + .seconds(seconds), wall: now.wall + .seconds(seconds))
+            watch.report(isDeferredPaused: isPaused, deferred: 1, now: later, logger: logger)
+        }
+        for second in 0..<60 as Range<Int64> { report(second.isMultiple(of: 2), at: second) }
+        #expect(lines.taken().count == 2, "the first pause and its end")
+        report(true, at: 60)
+        #expect(lines.taken().count == 1)
+        report(false, at: 61)
+        #expect(lines.taken().count == 1)
+        for second in 62..<120 as Range<Int64> { report(true, at: second) }
+        #expect(lines.taken().isEmpty)
+        report(true, at: 120)
+        #expect(lines.taken().count == 1, "it has lasted until the minute was over")
+    }
+
     @Test
     func `what fails for good is told with its event's id and traceparent, once a minute`() {
         var watch = ConsumerWatch()

@@ -103,6 +103,16 @@ internal import Testing
         }
     }
 
+    @Test func `a worker tells whether it reads its partitions of the deferred topic`() {
+        for (isPaused, value) in [(true, 1), (false, 0)] {
+            var status = Self.status
+            status.isDeferredPaused = isPaused
+            let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
+            let line = "lamplighter_deferred_paused \(value)"
+            #expect(text.split(separator: "\n").contains { $0 == line })
+        }
+    }
+
     @Test func `a replay tells how far it is, and nothing once it is over`() {
         var status = Self.status
         let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)

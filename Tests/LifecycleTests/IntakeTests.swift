@@ -98,6 +98,20 @@ internal import Testing
             "and looks again")
     }
 
+    @Test func `the intake says whether deferred pushes wait in Kafka for this worker`() {
+        #expect(!life.lifecycle.isDeferredPaused)
+        life.room.hasRoomForDeferred = false
+        _ = life.poll()
+        #expect(life.lifecycle.isDeferredPaused)
+        life.room.hasRoomForDeferred = true
+        _ = life.poll()
+        #expect(!life.lifecycle.isDeferredPaused)
+        life.room.hasRoomForDeferred = false
+        _ = life.poll()
+        _ = life.lose([life.rows])
+        #expect(!life.lifecycle.isDeferredPaused, "they wait for another worker now")
+    }
+
     @Test func `the intake does not fill again what a revoke frees of the deferred pushes`() {
         life.room.hasRoomForDeferred = false
         _ = life.poll()

@@ -29,6 +29,11 @@ struct ConsumerWatch {
     /// When failures were last reported; nil before the first ones.
     var failuresReportedAt: MonotonicTime?
 
+    /// Whether the last report said that `deferred` is not read for want of room.
+    var isDeferredPauseReported = false
+    /// When that was last said; nil before the first time.
+    var deferredPauseReportedAt: MonotonicTime?
+
     /// When each topic that accepts no records was last reported.
     private var troubled: [RecordTopic: MonotonicTime] = [:]
     private static let troubleInterval = Duration.seconds(60)

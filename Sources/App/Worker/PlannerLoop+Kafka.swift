@@ -104,13 +104,9 @@ extension PlannerLoop {
             hasRoomForDeferred: pipeline.hasRoomForDeferredRecords,
             isDeferredRelaxed: pipeline.isDeferredRelaxed)
         let poll = lifecycle.planPoll(room, now: now)
-        if poll.actions.contains(.pause(.deferred)) {
-            logger.warning(
-                """
-                no room for more deferred pushes (delivery.deferredMax, delivery.queuedBytesMax): \
-                further ones wait in Kafka
-                """)
-        }
+        watch.report(
+            isDeferredPaused: lifecycle.isDeferredPaused, deferred: pipeline.load.deferred,
+            now: now, logger: logger)
         perform(poll.actions, now: now)
         guard var limit = poll.limit else { return false }
         let readAgain = held.isEmpty ? 0 : readHeld(limit: limit, now: now)

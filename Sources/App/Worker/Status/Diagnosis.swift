@@ -22,6 +22,7 @@ struct Diagnosis {
         checkSetAside()
         checkEvents()
         checkRestrictions()
+        checkDeferred()
         checkWithheldEvents()
         problems =
             problems.filter { $0.severity == .error } + problems.filter { $0.severity == .warning }
@@ -239,6 +240,20 @@ struct Diagnosis {
                 "add workers, up to one for each partition; if the CPU is idle, raise "
                     + "apns.connectionsMax")
         }
+    }
+
+    /// Breakers and restrictions, which make pushes wait, are reported before.
+    private mutating func checkDeferred() {
+        guard status.isDeferredPaused else { return }
+        let deferred = status.load.deferred.counted("deferred push", plural: "deferred pushes")
+        report(
+            .warning,
+            "the worker has \(deferred) and no room for more, so its partitions of the deferred "
+                + "topic are not read: pushes of any app that are deferred there wait in Kafka, "
+                + "and may expire",
+            "correct what makes pushes wait, such as a credential that is refused; resume what is "
+                + "paused, or drop it; else raise delivery.deferredMax and "
+                + "delivery.queuedBytesMax if memory allows, or add workers")
     }
 
     // MARK: Compacted topics

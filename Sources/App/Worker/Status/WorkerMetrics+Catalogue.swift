@@ -375,6 +375,12 @@ extension WorkerMetrics {
             "Tokens that were sent a push less than the minimum gap ago and are owed none. Each takes "
                 + "a row of the deferred topic, as a deferred push does (`delivery.deferredMax`)."
         ) { $0.load.pacedTokens },
+        gauge(
+            "lamplighter_deferred_paused",
+            "1 while the worker does not read its partitions of the deferred topic, since it has "
+                + "no room for more deferred pushes (`delivery.deferredMax`, "
+                + "`delivery.queuedBytesMax`)."
+        ) { $0.isDeferredPaused ? 1 : 0 },
         metric(
             "lamplighter_tokens_over_budget", .gauge, labels: ["type"],
             "Tokens that this worker has sent more pushes today than their budget "
