@@ -103,6 +103,19 @@ internal import Testing
         }
     }
 
+    @Test func `a worker tells how long an offset is held, and how long it may be`() {
+        var status = Self.status
+        status.oldestUncommitted = .milliseconds(2500)
+        status.holdMax = .seconds(600)
+        let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
+        for line in [
+            "lamplighter_oldest_uncommitted_seconds 2.5",
+            "lamplighter_offset_hold_allowed_seconds 600.0",
+        ] {
+            #expect(text.split(separator: "\n").contains { $0 == line }, "\(line)")
+        }
+    }
+
     @Test func `a worker tells whether it reads its partitions of the deferred topic`() {
         for (isPaused, value) in [(true, 1), (false, 0)] {
             var status = Self.status

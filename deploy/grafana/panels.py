@@ -79,7 +79,8 @@ ROWS = [
          "The objective is at most 1 % over 30 days."),
         ("Oldest", "timeseries", "s",
          [(largest("lamplighter_oldest_waiting_seconds"), "event with a push that waits"),
-          (largest("lamplighter_oldest_uncommitted_seconds"), "offset that is held")], ""),
+          (largest("lamplighter_oldest_uncommitted_seconds"), "offset that is held"),
+          (largest("lamplighter_offset_hold_allowed_seconds"), "offset, as long as it may be held")], ""),
         ("Event to acceptance, all types", "heatmap", "s", [(per_second(FRESH + "_bucket", "le"), "{{le}}")], ""),
     ]),
     ("Throughput and outcomes", [

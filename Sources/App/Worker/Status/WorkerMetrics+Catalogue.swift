@@ -351,6 +351,11 @@ extension WorkerMetrics {
             "How long ago the oldest record was read whose offset cannot be committed yet; 0 if there "
                 + "is none. It is at least index.registrationGrace while events come."
         ) { [MetricFamily.Series(.number($0.oldestUncommitted?.seconds ?? 0))] },
+        metric(
+            "lamplighter_offset_hold_allowed_seconds", .gauge, labels: [],
+            "How long an event that nothing delays may hold its offset: the longest of "
+                + "`delivery.holdMax`, `index.registrationGrace` and `planning.spread`."
+        ) { [MetricFamily.Series(.number($0.holdMax.seconds))] },
         counter(
             "lamplighter_pushes_deferred_total",
             "Pushes that were to be kept in the deferred topic because they had to wait."
