@@ -269,10 +269,10 @@ let tests: [Target] = [
     .tests(
         "AppTests",
         [
-            "PushModel", "RecordFormats", "Worker", "Lifecycle", "Pipeline", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter", "Telemetry",
-            "EmbeddedKafka", "FleetKit", "RecordSchemas", "SchemaRegistry", "LinuxIO", "OpenSSL",
-            "Rdkafka",
+            "PushModel", "RecordFormats", "Worker", "Entrypoint", "Lifecycle", "Pipeline", "Intake",
+            "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter",
+            "Telemetry", "EmbeddedKafka", "FleetKit", "RecordSchemas", "SchemaRegistry", "LinuxIO",
+            "OpenSSL", "Rdkafka",
         ],
         logs: true),
     .tests(

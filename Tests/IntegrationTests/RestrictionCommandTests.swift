@@ -154,9 +154,9 @@ struct `Restriction commands and a running fleet` {
     @Test func `a restriction that has ended is removed by resume, and once`() async throws {
         let gone = ["--app", TestApp.home, "--subject", "gone"]
         for removal in [["resume"] + gone, ["resume", "--all"]] {
-            let dropped = try await fleet.command(["drop"] + gone + ["--for", "100ms"])
+            let dropped = try await fleet.command(["drop"] + gone + ["--for", "1s"])
             try #require(dropped.status == 0, "\(dropped.output)")
-            try await Task.sleep(for: .milliseconds(200))
+            try await Task.sleep(for: .milliseconds(1100))
             let listed = try await run("restrictions")
             #expect(listed.lines.last == "0 restrictions")
             let resumed = try await fleet.command(removal)
@@ -210,6 +210,8 @@ struct `Restriction commands and a running fleet` {
         (["pause", "--class", "phone"], 64, "is not a class of token"),
         (["pause", "--topic", "elsewhere"], 78, "is none of kafka.events"),
         (["pause", "--app", TestApp.home, "--subject", "s"], 64, "drop it, or pause the app"),
+        (["pause", "--app", TestApp.home, "--for", "0s"], 64, "from 1s to 366d"),
+        (["pause", "--app", TestApp.home, "--for", "400d"], 64, "from 1s to 366d"),
         (["limit", "--app", TestApp.home, "--rate", "0"], 64, "--rate is a number"),
         (["resume", "--app", TestApp.garden], 1, "is not restricted"),
         (["resume", "--app", "com.example.Elsewhere"], 1, "is not restricted"),

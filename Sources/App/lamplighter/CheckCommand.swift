@@ -32,7 +32,9 @@ struct CheckCommand: AsyncParsableCommand {
     @Flag(help: "Do not connect to APNs.")
     var skipAPNS = false
 
-    @Option(help: "How long to wait for Kafka, its topics and the rights: 60s, or seconds.")
+    @Option(
+        help: "How long to wait for Kafka, its topics and the rights: 60s, or seconds.",
+        transform: { try DurationArgument($0, atLeast: .zero) })
     var wait: DurationArgument?
 
     @Option(

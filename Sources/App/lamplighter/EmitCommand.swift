@@ -45,7 +45,9 @@ struct EmitCommand: AsyncParsableCommand {
     @Flag(help: "Every control and widget of the app, without a subject.")
     var all = false
 
-    @Option(help: "For how long the push is worth sending, such as 30s or 2h.")
+    @Option(
+        help: "For how long the push is worth sending, such as 30s or 2h.",
+        transform: { try DurationArgument($0, atLeast: .zero) })
     var ttl: DurationArgument?
 
     @Option(help: "apns-priority: 10, 5 or 1.")

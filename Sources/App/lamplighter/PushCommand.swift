@@ -44,7 +44,9 @@ struct PushCommand: AsyncParsableCommand {
     @Option(name: .customLong("collapse-id"), help: "At most 64 bytes; for a push with a payload.")
     var collapseID: String?
 
-    @Option(help: "For how long the push is worth sending, such as 30s or 2h.")
+    @Option(
+        help: "For how long the push is worth sending, such as 30s or 2h.",
+        transform: { try DurationArgument($0, atLeast: .zero) })
     var ttl: DurationArgument?
 
     @Flag(help: "Print the answer and the headers as one line of JSON.")

@@ -59,7 +59,10 @@ struct RestrictionScope: ParsableArguments {
 /// What `pause`, `drop` and `limit` share.
 struct RestrictionDetails: ParsableArguments {
     @Option(
-        name: .customLong("for"), help: "How long, such as 30m or 2h; by default until `resume`.")
+        name: .customLong("for"),
+        help: "How long, from 1s to 366d, such as 30m or 2h; by default until `resume`.",
+        // A restriction that ends as it begins would only lift what stood before.
+        transform: { try DurationArgument($0, atLeast: .seconds(1)) })
     var duration: DurationArgument?
 
     @OptionGroup var author: RestrictionAuthor
