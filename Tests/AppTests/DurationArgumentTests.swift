@@ -35,8 +35,8 @@ internal import Testing
 
     @Test(arguments: ["0s", "999ms", "0", "0.5", "400d", "soon"])
     func `an option's error names its range`(text: String) throws {
-        let refusal = try #require(refusal(text, atLeast: .seconds(1)))
-        #expect(refusal.contains("from 1s to 366d"))
+        let words = try #require(refusal(text, atLeast: .seconds(1)))
+        #expect(words.contains("from 1s to 366d"))
     }
 
     @Test(arguments: ["1s", "1000ms", "1", "366d"])

@@ -204,6 +204,23 @@ struct `Restriction commands and a running fleet` {
             ])
     }
 
+    @Test func `a command says what it replaces, and what stays of the configuration`()
+        async throws
+    {
+        let first = try await run("pause", "--class", "widget", "--by", "anna", "--for", "1h")
+        #expect(first.status == 0 && first.lines.count == 1, "\(first.output)")
+        let second = try await run("limit", "--class", "widget", "--rate", "9/s")
+        second.expect("limited class widget", "replaces: paused by anna since ", "Z, until ")
+        let restrictions = ["\nplanning:": "\nplanning:\n  restrictions: [drop class=widget]"]
+        let third = try await fleet.command(
+            ["pause", "--app", TestApp.home, "--class", "widget"], changing: restrictions)
+        #expect(
+            third.lines.dropFirst() == [
+                "stays: class widget, dropped by planning.restrictions, which counts before this"
+            ])
+        try await resume()
+    }
+
     @Test(arguments: [
         (["pause"], 64, "name one of"),
         (["pause", "--app", "com.example.Elsewhere"], 78, "no credential serves"),

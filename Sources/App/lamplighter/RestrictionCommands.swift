@@ -4,7 +4,6 @@
 import ArgumentParser
 import Entrypoint
 import Foundation
-import KafkaLog
 import PushModel
 import RecordFormats
 import Worker
@@ -178,34 +177,5 @@ struct RestrictionsCommand: AsyncParsableCommand {
                 ? try JSONLine.of(["summary": summary])
                 : history.unreadable == 0
                     ? text : text + "; \(history.unreadable) records unreadable")
-    }
-}
-
-/// The restrictions in Kafka: the last record of each key, unless that is a tombstone.
-private struct RestrictionTable {
-    /// Those that have ended by themselves included.
-    private(set) var recorded: [Restriction.Scope: Restriction] = [:]
-    private(set) var unreadable = 0
-
-    var standing: [Restriction.Scope: Restriction] {
-        let now = RecordWriter.now().wall
-        return recorded.filter { $0.value.until.map { $0 > now } ?? true }
-    }
-
-    init(_ configuration: Configuration) throws {
-        var decoder = RestrictionDecoder()
-        var found: [Restriction.Scope: Restriction] = [:]
-        var unreadable = 0
-        try TopicSweep(configuration, topic: configuration.kafka.topics.controls).run { record in
-            do {
-                let (scope, restriction) = try decoder.decode(key: record.key, value: record.value)
-                found[scope] = restriction
-            } catch {
-                unreadable += 1
-            }
-            return true
-        }
-        recorded = found
-        self.unreadable = unreadable
     }
 }

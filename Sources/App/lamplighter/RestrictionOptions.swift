@@ -78,9 +78,12 @@ struct RestrictionDetails: ParsableArguments {
                 "\(action.word) is not possible for a \(scope.kind): "
                     + (scope.isOfSubject ? "drop it, or pause the app" : "pause or drop it"))
         }
+        let (by, reason) = (try author.name(), try author.checkedReason())
+        // It is read before the record is written, which would else be what stands.
+        let replaced = replaced(scope, configuration)
         let now = RecordWriter.now().wall
-        var restriction = Restriction(action, by: try author.name(), at: now)
-        restriction.reason = try author.checkedReason()
+        var restriction = Restriction(action, by: by, at: now)
+        restriction.reason = reason
         restriction.until = duration.map { now + $0.duration }
         let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
         try writer.write(
@@ -89,6 +92,28 @@ struct RestrictionDetails: ParsableArguments {
         print(
             "\(done) \(scope), by \(TerminalText.visible(restriction.by)), \(end); workers follow "
                 + "within a second")
+        let staying = RestrictionNotes(action, of: scope)
+            .staying(of: configuration.planning.restrictions)
+        for line in [replaced].compactMap({ $0 }) + staying { print(line) }
+    }
+
+    /// How long the command may look for what it replaces before it writes its record.
+    private static let lookMax = Duration.seconds(5)
+
+    /// A line about the restriction of this scope that stands, or that nobody can tell; nil if none
+    /// does. Whoever may write to the topic need not have the right to read it, and a restriction
+    /// must not wait for that.
+    private func replaced(
+        _ scope: Restriction.Scope, _ configuration: Configuration
+    ) -> String? {
+        do {
+            let table = try RestrictionTable(configuration, within: Self.lookMax)
+            return table.standing[scope].map {
+                TerminalText.visible(sentence: RestrictionNotes.replaced($0))
+            }
+        } catch {
+            return "cannot tell whether it replaces another: \(Failure(error).message)"
+        }
     }
 }
 

@@ -19,15 +19,21 @@ struct TopicSweep {
     private let topic: String
     /// How many records of each partition are read, the last ones; nil for all.
     private var tail: Int?
+    /// How long reading may take; nil for as long as Kafka sends something.
+    private let timeMax: Duration?
 
     /// How long Kafka may send neither a record nor an end before it counts as unavailable.
     private static let silenceMax = Duration.seconds(20)
     private static let batch = 1000
 
-    init(_ configuration: Configuration, topic: String, tail: Int? = nil) {
+    init(
+        _ configuration: Configuration, topic: String, tail: Int? = nil,
+        within timeMax: Duration? = nil
+    ) {
         self.configuration = configuration
         self.topic = topic
         self.tail = tail
+        self.timeMax = timeMax
     }
 
     /// Lends each record to `body`, in order within a partition, until `body` returns false. Throws
@@ -39,10 +45,12 @@ struct TopicSweep {
     func run(
         upTo ends: Ends? = nil, _ body: (borrowing KafkaRecord) throws -> Bool
     ) throws -> Ends {
+        let start = ContinuousClock.now
         let reader = try TableReader(
             settings: configuration.kafka.clientSettings, topics: [topic], tail: tail,
-            now: RecordWriter.now(), logger: ConfigurationOption.logger(configuration.log))
-        defer { reader.close(timeout: .seconds(5)) }
+            timeout: timeMax ?? .seconds(15), now: RecordWriter.now(),
+            logger: ConfigurationOption.logger(configuration.log))
+        defer { reader.close(timeout: timeMax == nil ? .seconds(5) : .seconds(1)) }
         let epoll = try Epoll()
         try epoll.add(reader.wakeDescriptor, for: .read, tag: 0)
         var seen = Ends()
@@ -64,11 +72,23 @@ struct TopicSweep {
             }
             if let failure { throw failure }
             if looked > 0 { heard = .now }
+            if !isOver, let timeMax { try checkTime(of: reader, since: start, timeMax) }
             if looked == Self.batch { continue }
             isOver = isOver || reader.isCaughtUp
             if !isOver { try wait(for: reader, epoll, since: heard) }
         }
         return seen
+    }
+
+    /// Ends a sweep that may take only so long when its time is over, or when Kafka has said that
+    /// this user may not read the topic: nothing more comes then.
+    private func checkTime(
+        of reader: TableReader, since start: ContinuousClock.Instant, _ timeMax: Duration
+    ) throws {
+        if reader.isRefused { throw KafkaError.forbidden(topic: topic, operation: "READ") }
+        guard start.duration(to: .now) >= timeMax else { return }
+        if let failure = reader.connectionFailure { throw KafkaError.noConnection(failure) }
+        throw Failure(.unavailable, "Kafka has not sent all of \(topic) within \(timeMax)")
     }
 
     private func wait(

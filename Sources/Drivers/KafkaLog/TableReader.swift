@@ -39,6 +39,8 @@ package final class TableReader {
     package var isOutsideLog: Bool {
         failure?.code == .offsetOutOfRange || failure?.code == .autoOffsetReset
     }
+    /// Whether the broker refuses this user some partition at the moment.
+    package var isRefused: Bool { refusedPartitions > 0 }
     /// The number of records read from all topics since the start.
     package private(set) var recordsRead: UInt64 = 0
 

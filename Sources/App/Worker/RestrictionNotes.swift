@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// What `pause`, `drop` and `limit` say of the restrictions that stood before their own, and of
+/// those that stay beside it.
+package struct RestrictionNotes {
+    private let action: Restriction.Action
+    private let scope: Restriction.Scope
+
+    package init(_ action: Restriction.Action, of scope: Restriction.Scope) {
+        self.action = action
+        self.scope = scope
+    }
+
+    /// A line about the restriction of the same scope, whose record the command's replaces.
+    package static func replaced(_ former: Restriction) -> String {
+        let end = former.until.map { "until \($0.rfc3339)" } ?? "until it is resumed"
+        let reason = former.reason.map { ", \"\($0.printable)\"" } ?? ""
+        return "replaces: \(past(former.action)) by \(former.by.printable) since "
+            + "\(former.at.rfc3339), \(end)\(reason)"
+    }
+
+    /// A line for each restriction of the configuration that is about the same, and for each whose
+    /// action counts before the command's.
+    package func staying(of configured: [ConfiguredRestriction]) -> [String] {
+        configured.compactMap { other in
+            guard isStricter(other) else {
+                return other.scope == scope ? line(other, "also when this has ended") : nil
+            }
+            return line(other, "which counts before this")
+        }
+    }
+
+    /// Whether the restriction counts before the command's for some pushes or events. Of limits
+    /// that are not about the same, the narrowest counts, not the lowest.
+    private func isStricter(_ other: ConfiguredRestriction) -> Bool {
+        guard other.action.isStricter(than: action) else { return false }
+        if other.scope == scope { return true }
+        return other.action.perSecond == nil && other.scope.overlaps(scope)
+    }
+
+    private func line(_ other: ConfiguredRestriction, _ consequence: String) -> String {
+        "stays: \(other.scope), \(Self.past(other.action)) by \(ConfiguredRestriction.by), "
+            + consequence
+    }
+
+    private static func past(_ action: Restriction.Action) -> String {
+        switch action {
+        case .pause: "paused"
+        case .drop: "dropped"
+        case .limit(let rate): "limited to \(rate)/s"
+        }
+    }
+}
+
+extension Restriction.Scope {
+    /// Whether a push may be of both.
+    fileprivate func overlaps(_ other: Self) -> Bool {
+        guard case .pushes(let app, let tokenClass) = self,
+            case .pushes(let otherApp, let otherClass) = other
+        else { return false }
+        return (app == nil || otherApp == nil || app == otherApp)
+            && (tokenClass == nil || otherClass == nil || tokenClass == otherClass)
+    }
+}
