@@ -77,8 +77,8 @@ class Procedure(unittest.TestCase):
         self.fleet.running["worker-1"].send_signal(signal.SIGHUP)
         self.fleet.wait_for("the reload", 30, lambda: "is reloaded" in self.fleet.printed("worker-1.log"))
         redrive = ("dead-letters", "redrive", "--reason", "missingApp")
-        self.assertIn("would redrive 0 pushes and 1 unreadable events", self.told(*redrive, "--dry-run"))
-        self.assertIn("redriven 0 pushes and 1 unreadable events", self.told(*redrive))
+        self.assertIn("would redrive 0 pushes and 1 unreadable event", self.told(*redrive, "--dry-run"))
+        self.assertIn("redriven 0 pushes and 1 unreadable event", self.told(*redrive))
         self.wait_for("APNs accepted a push", "--subject", "fence-8")
 
     def test_a_person_who_is_forgotten_has_no_registration_and_no_suppression(self):
@@ -90,7 +90,7 @@ class Procedure(unittest.TestCase):
         self.told("emit", "--app", APP, "fence-9")
         self.wait_for("Suppressed since", *installation)
         self.fleet.tell_apns("rules clear")
-        self.assertIn("1 suppressions", self.told("suppressions", "list"))
+        self.assertIn("1 suppression", self.told("suppressions", "list"))
         forget = ("registrations", "forget", "--installation", "7A2D")
         self.assertIn("would remove", self.told(*forget, "--dry-run"))
         self.told(*forget)

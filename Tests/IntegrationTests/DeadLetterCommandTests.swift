@@ -145,7 +145,7 @@ struct `Dead letters on the command line` {
         let before = Now.current.wall
         let result = try await redrive()
         #expect(result.status == 0)
-        #expect(result.lines.first == "redriven 2 pushes and 0 unreadable events of 1 letters")
+        #expect(result.lines.first == "redriven 2 pushes and 0 unreadable events of 1 letter")
         for token in tokens {
             let key = "production/\(TestApp.home).push-type.controls/\(token.hex)"
             let records = try await box.deferred { $0.contains(token.hex) }
@@ -195,7 +195,7 @@ struct `Dead letters on the command line` {
         try box.write(letter(tokens: [token]))
         let result = try await redrive("--dry-run")
         #expect(result.status == 0)
-        #expect(result.lines.first == "would redrive 1 pushes and 0 unreadable events of 1 letters")
+        #expect(result.lines.first == "would redrive 1 push and 0 unreadable events of 1 letter")
         #expect(try await box.deferred { $0.contains(token.hex) }.isEmpty)
     }
 
@@ -210,7 +210,7 @@ struct `Dead letters on the command line` {
         let result = try await redrive()
         #expect(result.status == 0)
         result.expect(
-            "redriven 1 pushes and 0 unreadable events of 2 letters",
+            "redriven 1 push and 0 unreadable events of 2 letters",
             "refused 1 of \(reason): Apple forbids another try")
         #expect(try await box.deferred { $0.contains(sent.hex) }.count == 1)
         #expect(try await box.deferred { $0.contains(refused.hex) }.isEmpty)
@@ -277,7 +277,7 @@ struct `Dead letters on the command line` {
         let result = try await redrive()
         #expect(result.status == 0)
         result.expect(
-            "redriven 0 pushes and 1 unreadable events of 3 letters",
+            "redriven 0 pushes and 1 unreadable event of 3 letters",
             "refused 1 of invalidJSON: kafka.events does not have the event's topic",
             "refused 1 of invalidJSON: the letter was written without the event")
         let orders = try await fleet.log(of: .orders).readToEnd()
@@ -289,7 +289,7 @@ struct `Dead letters on the command line` {
         try box.write(letter(tokens: (0..<11).map { _ in TestToken() }))
         let start = ContinuousClock.now
         let result = try await redrive("--rate", "20/s")
-        #expect(result.lines.first == "redriven 11 pushes and 0 unreadable events of 1 letters")
+        #expect(result.lines.first == "redriven 11 pushes and 0 unreadable events of 1 letter")
         #expect(start.duration(to: .now) > .milliseconds(500))
     }
 

@@ -99,13 +99,13 @@ struct `Deferred pushes on the command line` {
         #expect(tokens.allSatisfy { fleet.accepted($0) == 0 })
         let sent = try await fleet.command(
             ["deferred", "send", "--subject", subject, "--token-id", tokens[0].name])
-        #expect(sent.status == 0 && sent.lines == ["sent 1 pushes"])
+        #expect(sent.status == 0 && sent.lines == ["sent 1 push"])
         try await fleet.eventually("the push") { fleet.accepted(tokens[0]) == 1 }
         #expect(fleet.accepted(tokens[1]) == 0)
         for _ in 0..<100 where try await list().lines.count > 2 {
             try await Task.sleep(for: .milliseconds(100))
         }
-        #expect(try await list().lines.last == "1 pushes, 0 of them due")
+        #expect(try await list().lines.last == "1 push, 0 of them due")
     }
 
     @Test func `drop ends pushes unsent, and the worker counts them`() async throws {
@@ -113,7 +113,7 @@ struct `Deferred pushes on the command line` {
         for token in tokens { try writer.write(key(token), push(after: .seconds(4))) }
         let dropped = try await fleet.command(
             ["deferred", "drop", "--subject", subject, "--token-id", tokens[0].name])
-        #expect(dropped.status == 0 && dropped.lines == ["dropped 1 pushes"])
+        #expect(dropped.status == 0 && dropped.lines == ["dropped 1 push"])
         try await fleet.eventually("the other push") { fleet.accepted(tokens[1]) == 1 }
         try await Task.sleep(for: .seconds(1))
         #expect(fleet.accepted(tokens[0]) == 0)

@@ -75,11 +75,11 @@ struct `Registrations on the command line` {
         #expect(young.status == 0 && young.lines == ["removed 0 registrations and 0 suppressions"])
         try await Task.sleep(for: .milliseconds(1200))
         let dry = try await run("collect", "--dead-for", "1s", "--dry-run")
-        #expect(dry.lines.last == "would remove 2 registrations and 1 suppressions")
+        #expect(dry.lines.last == "would remove 2 registrations and 1 suppression")
         #expect(try await values(of: keys, in: .registrations).allSatisfy { !$0.isEmpty })
         let result = try await run("collect", "--dead-for", "1s")
         #expect(result.status == 0)
-        #expect(result.lines.last == "removed 2 registrations and 1 suppressions")
+        #expect(result.lines.last == "removed 2 registrations and 1 suppression")
         result.expect("C1/Doors", "C3/Doors", dead.name)
         for token in [dead, revived, shared] { #expect(!result.output.contains(token.hex)) }
         #expect(
@@ -106,12 +106,12 @@ struct `Registrations on the command line` {
             try register("F2", [both], at: Self.late),
         ]
         let dry = try await run("forget", "--installation", "F1", "--dry-run")
-        #expect(dry.lines.last == "would remove 2 registrations and 1 suppressions")
+        #expect(dry.lines.last == "would remove 2 registrations and 1 suppression")
         let other = try await run(
             "forget", "--installation", "F1", "--environment", "development")
         #expect(other.lines == ["removed 0 registrations and 0 suppressions"])
         let result = try await run("forget", "--installation", "F1")
-        #expect(result.lines.last == "removed 2 registrations and 1 suppressions")
+        #expect(result.lines.last == "removed 2 registrations and 1 suppression")
         #expect(
             try await values(of: keys, in: .registrations).map(\.isEmpty) == [true, true, false])
         #expect(
@@ -126,7 +126,7 @@ struct `Registrations on the command line` {
         ]
         let before = try await values(of: keys, in: .registrations)
         let result = try await run("forget", "--subject", "person-1")
-        #expect(result.lines.last == "changed 1 registrations")
+        #expect(result.lines.last == "changed 1 registration")
         let after = try await values(of: keys, in: .registrations)
         #expect(after[1] == before[1])
         for part in [

@@ -52,7 +52,7 @@ struct `Restriction commands and a running fleet` {
             until: "app \(TestApp.home): pause, by anna")
         let listed = try await run("restrictions")
         listed.expect("pause  app \(TestApp.home)  by anna  until it is resumed  \"slow backend\"")
-        #expect(listed.lines.last == "1 restrictions")
+        #expect(listed.lines.last == "1 restriction")
 
         let port = try await fleet.adminPort(of: fleet.workers[0])
         let explained = try await fleet.run(
@@ -74,7 +74,7 @@ struct `Restriction commands and a running fleet` {
         }
         try await fleet.isDividedAmongWorkers()
         let waiting = try await run("deferred", "list", "--app", TestApp.home)
-        #expect(waiting.lines.last?.hasPrefix("1 pushes") == true, "\(waiting.output)")
+        #expect(waiting.lines.last?.hasPrefix("1 push,") == true, "\(waiting.output)")
         #expect(fleet.accepted(paused) == 0)
         try await resume()
         try await fleet.eventually("the push that waited") { fleet.accepted(paused) >= 1 }

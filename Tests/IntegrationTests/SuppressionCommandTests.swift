@@ -69,10 +69,10 @@ struct `Suppressions on the command line` {
         let (token, other) = (TestToken(), TestToken())
         let keys = [try condemn(token), try condemn(other)]
         let dry = try await run("revoke", "--token-id", token.name, "--dry-run")
-        #expect(dry.status == 0 && dry.lines.last == "would revoke 1 suppressions")
+        #expect(dry.status == 0 && dry.lines.last == "would revoke 1 suppression")
         #expect(try await stands(keys) == [true, true])
         let result = try await run("revoke", "--token-id", token.name)
-        #expect(result.status == 0 && result.lines.last == "revoked 1 suppressions")
+        #expect(result.status == 0 && result.lines.last == "revoked 1 suppression")
         result.expect(token.name)
         #expect(!result.output.contains(token.hex))
         #expect(try await stands(keys) == [false, true])
@@ -92,7 +92,7 @@ struct `Suppressions on the command line` {
         #expect(none.lines == ["revoked 0 suppressions"])
         let result = try await fleet.command(
             ["suppressions", "revoke"] + scope + ["--since", "1h"])
-        #expect(result.lines.last == "revoked 1 suppressions")
+        #expect(result.lines.last == "revoked 1 suppression")
         #expect(try await stands(keys) == [false, true, true])
     }
 
@@ -105,7 +105,7 @@ struct `Suppressions on the command line` {
         let result = try await run(
             "revoke", "--token", "-", "--environment", "production",
             input: token.hex.uppercased() + "\n")
-        #expect(result.lines.last == "revoked 1 suppressions")
+        #expect(result.lines.last == "revoked 1 suppression")
         #expect(!result.output.lowercased().contains(token.hex))
         #expect(try await stands(keys) == [false, true, true])
     }

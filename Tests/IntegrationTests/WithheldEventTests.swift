@@ -32,7 +32,7 @@ struct `An event that is withheld` {
         let result = try await fleet.command([
             "dead-letters", "redrive", "--event", try #require(place),
         ])
-        result.expect("redriven 0 pushes and 1 unreadable events of 1 letters")
+        result.expect("redriven 0 pushes and 1 unreadable event of 1 letter")
         try await fleet.eventually("all pushes") {
             tokens.allSatisfy { fleet.accepted($0) == 1 }
         }

@@ -113,8 +113,8 @@ private struct RedriveSummary: Encodable {
 
     var text: String {
         var lines = [
-            "\(dryRun ? "would redrive" : "redriven") \(pushes) pushes and \(events) unreadable "
-                + "events of \(letters) letters"
+            "\(dryRun ? "would redrive" : "redriven") \(pushes.counted("push", plural: "pushes")) "
+                + "and \(events.counted("unreadable event")) of \(letters.counted("letter"))"
         ]
         for refusal in RedrivePlan.Refusal.allCases {
             for (reason, count) in (refused[refusal.rawValue] ?? [:]).sorted(by: { $0 < $1 }) {
@@ -122,7 +122,7 @@ private struct RedriveSummary: Encodable {
                     "refused \(count) of \(TerminalText.visible(reason)): \(refusal.words)")
             }
         }
-        if unreadable > 0 { lines.append("skipped \(unreadable) records that are no letters") }
+        if unreadable > 0 { lines.append("skipped \(unreadable.counted("record")): no letters") }
         return lines.joined(separator: "\n")
     }
 }

@@ -158,7 +158,7 @@ private struct LetterSummary: Encodable {
     }
 
     var line: String {
-        var text = "\(letters) letters, \(tokens) tokens"
+        var text = "\(letters.counted("letter")), \(tokens.counted("token"))"
         for (reason, count) in byReason.sorted(by: { $0.key < $1.key }) {
             text += "; \(TerminalText.visible(reason)) \(count)"
         }

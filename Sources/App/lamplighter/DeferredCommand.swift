@@ -188,7 +188,8 @@ struct WaitingWriting: ParsableArguments {
     ) throws {
         let waiting = try WaitingPushes(configuration)
         let selected = try filter.select(waiting)
-        guard !dryRun else { return print("would \(would) \(selected.count) pushes") }
+        let count = selected.count.counted("push", plural: "pushes")
+        guard !dryRun else { return print("would \(would) \(count)") }
         var stream = try RecordStream(
             configuration, topics: [configuration.kafka.topics.deferred],
             rate: try rate.recordsPerSecond())
@@ -200,7 +201,7 @@ struct WaitingWriting: ParsableArguments {
                     headers: headers))
         }
         try stream.finish()
-        print("\(done) \(selected.count) pushes")
+        print("\(done) \(count)")
     }
 }
 
@@ -265,7 +266,7 @@ private struct WaitingSummary: Encodable {
     }
 
     var line: String {
-        let text = "\(pushes) pushes, \(due) of them due"
-        return unreadable == 0 ? text : text + "; \(unreadable) records unreadable"
+        let text = "\(pushes.counted("push", plural: "pushes")), \(due.withCommas) of them due"
+        return unreadable == 0 ? text : text + "; \(unreadable.counted("record")) unreadable"
     }
 }

@@ -129,7 +129,8 @@ final class RegistrationRemoval {
 
     var summary: String {
         let unreadable = census.unreadable
-        return "\(verb) \(removed.count) registrations and \(removedSuppressions) suppressions"
-            + (unreadable == 0 ? "" : "; \(unreadable) registrations are unreadable")
+        return "\(verb) \(removed.count.counted("registration")) and "
+            + removedSuppressions.counted("suppression")
+            + (unreadable == 0 ? "" : "; \(unreadable.counted("registration")) unreadable")
     }
 }

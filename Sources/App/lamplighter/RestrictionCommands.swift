@@ -159,23 +159,24 @@ struct RestrictionsCommand: AsyncParsableCommand {
             "unreadable": table.unreadable,
         ]
         let text =
-            "\(listed.count) restrictions"
+            listed.count.counted("restriction")
             + (configured.isEmpty ? "" : ", \(configured.count) of them of the configuration")
         print(
             json
                 ? try JSONLine.of(["summary": summary])
-                : table.unreadable == 0 ? text : text + "; \(table.unreadable) records unreadable")
+                : table.unreadable == 0
+                    ? text : text + "; \(table.unreadable.counted("record")) unreadable")
     }
 
     private func printHistory() throws {
         let history = try RestrictionHistory(try options.load())
         for change in history.changes { print(json ? try JSONLine.of(change) : change.line()) }
         let summary = ["changes": history.changes.count, "unreadable": history.unreadable]
-        let text = "\(history.changes.count) changes"
+        let text = history.changes.count.counted("change")
         print(
             json
                 ? try JSONLine.of(["summary": summary])
                 : history.unreadable == 0
-                    ? text : text + "; \(history.unreadable) records unreadable")
+                    ? text : text + "; \(history.unreadable.counted("record")) unreadable")
     }
 }

@@ -48,7 +48,7 @@ final class SubjectRemoval {
         for key in changes.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) where isDryRun {
             print("would change  \(TerminalText.visible(key))")
         }
-        if isDryRun { return "would change \(changes.count) registrations" }
+        if isDryRun { return "would change \(changes.count.counted("registration"))" }
         while !changes.isEmpty {
             log.readOn { look($0) }
             let batch = Array(changes.values.prefix(Self.batch))
@@ -60,7 +60,7 @@ final class SubjectRemoval {
             for change in batch { print("changed  \(TerminalText.visible(change.key))") }
             changed += batch.count
         }
-        return "changed \(changed) registrations"
+        return "changed \(changed.counted("registration"))"
     }
 
     /// The value without the subject; nil if it does not have the subject or cannot be read.

@@ -93,7 +93,8 @@ struct SuppressionsCommand: ParsableCommand {
             for suppression in revoked {
                 print(ListedSuppression(suppression, table.route(of: suppression)).line)
             }
-            print("\(dryRun ? "would revoke" : "revoked") \(revoked.count) suppressions")
+            print(
+                "\(dryRun ? "would revoke" : "revoked") \(revoked.count.counted("suppression"))")
         }
 
         /// The tokens to revoke; empty for all of an app.
@@ -185,8 +186,7 @@ private struct SuppressionSummary: Encodable {
     let unreadable: Int
 
     var line: String {
-        unreadable == 0
-            ? "\(suppressions) suppressions"
-            : "\(suppressions) suppressions; \(unreadable) records unreadable"
+        let text = suppressions.counted("suppression")
+        return unreadable == 0 ? text : text + "; \(unreadable.counted("record")) unreadable"
     }
 }

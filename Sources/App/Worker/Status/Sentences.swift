@@ -14,7 +14,7 @@ extension String {
 
 extension Int {
     /// The number with commas between thousands: `1,204`.
-    var withCommas: String {
+    package var withCommas: String {
         var digits = String(magnitude)
         var groups: [String] = []
         while digits.count > 3 {
@@ -25,7 +25,7 @@ extension Int {
     }
 
     /// The number with a noun: `1 record`, `1,204 records`.
-    func counted(_ noun: String, plural: String? = nil) -> String {
+    package func counted(_ noun: String, plural: String? = nil) -> String {
         "\(withCommas) \(self == 1 ? noun : plural ?? noun + "s")"
     }
 }
