@@ -285,6 +285,39 @@ struct `Dead letters on the command line` {
         #expect(written.map(\.key) == ["k"] && written.map(\.partition) == [2])
     }
 
+    @Test func `redrive leaves a withheld event out unless its reason or its event is named`()
+        async throws
+    {
+        let token = TestToken()
+        try box.write(letter(tokens: [token]))
+        var withheld = letter("fanOutTooLarge", tokens: [], offset: 8)
+        let value = #"{"subject":"\#(subject)"}"#
+        withheld.original = .init(key: nil, value: Array(value.utf8))
+        try box.write(withheld)
+        func released() async throws -> Int {
+            try await box.records(of: fleet.topics[.events]).count { $0.value == value }
+        }
+        #expect(try await list("--subject", subject).lines.count == 3)
+        let routine = try await redrive("--since", "1h")
+        #expect(routine.status == 0 && routine.lines.count == 2)
+        routine.expect(
+            "redriven 1 push and 0 unreadable events of 1 letter",
+            "left out 1 letter of withheld events: to release them use --reason "
+                + "fanOutTooLarge, for one of them --event TOPIC/PARTITION/OFFSET")
+        let json = try await redrive("--json", "--dry-run").objects()
+        let summary = json.last?["summary"] as? [String: Any]
+        #expect(summary?["withheld"] as? Int == 1 && summary?["letters"] as? Int == 1)
+        #expect(try await released() == 0)
+        let place = "\(fleet.topics[.events])/2/8"
+        let names = [["--reason", "fanOutTooLarge"], ["--event", place]]
+        for (count, name) in names.enumerated() {
+            let result = try await fleet.command(
+                ["dead-letters", "redrive", "--subject", subject] + name)
+            #expect(result.lines == ["redriven 0 pushes and 1 unreadable event of 1 letter"])
+            #expect(try await released() == count + 1)
+        }
+    }
+
     @Test func `redrive keeps to its rate`() async throws {
         try box.write(letter(tokens: (0..<11).map { _ in TestToken() }))
         let start = ContinuousClock.now

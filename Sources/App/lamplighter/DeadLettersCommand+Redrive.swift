@@ -14,7 +14,9 @@ extension DeadLettersCommand {
                 Writes a deferred push for each failing token, which the workers send at once; a \
                 record that could not be read is written to its topic again. Letters that are \
                 written meanwhile are left for the next time. Nothing is sent for the eight reasons \
-                for which Apple forbids it. Doing it twice sends twice.
+                for which Apple forbids it. Doing it twice sends twice. An event that was withheld \
+                for its many tokens (planning.fanOutMax) is left out unless --event or --reason \
+                fanOutTooLarge names it.
                 """)
 
         @OptionGroup var options: ConfigurationOption
@@ -30,7 +32,9 @@ extension DeadLettersCommand {
 
         func run() async throws {
             let configuration = try options.load()
-            var reader = try LetterReader(configuration, filter: filter)
+            // To release one reaches more phones than planning.fanOutMax: it must be meant.
+            var reader = try LetterReader(
+                configuration, filter: filter, withheldOnlyIfNamed: true)
             var plan = RedrivePlan(configuration)
             // A first pass finds the ends, so that letters caused by the redriven pushes are not
             // read.
@@ -50,6 +54,7 @@ extension DeadLettersCommand {
             }
             try stream?.finish()
             summary.unreadable = reader.unreadable
+            summary.withheld = reader.leftOut
             print(json ? try JSONLine.of(["summary": summary]) : summary.text)
         }
 
@@ -94,6 +99,8 @@ private struct RedriveSummary: Encodable {
     /// The number of unreadable event records that were written again.
     var events = 0
     var unreadable = 0
+    /// The number of letters of withheld events that were left out.
+    var withheld = 0
     /// The number of tokens that are not tried again, by the refusal and by the letters' reason.
     var refused: [String: [String: Int]] = [:]
 
@@ -121,6 +128,12 @@ private struct RedriveSummary: Encodable {
                 lines.append(
                     "refused \(count) of \(TerminalText.visible(reason)): \(refusal.words)")
             }
+        }
+        if withheld > 0 {
+            lines.append(
+                "left out \(withheld.counted("letter")) of withheld events: to release them use "
+                    + "--reason \(UnreadableCode.fanOutTooLarge.rawValue), for one of them "
+                    + "--event TOPIC/PARTITION/OFFSET")
         }
         if unreadable > 0 { lines.append("skipped \(unreadable.counted("record")): no letters") }
         return lines.joined(separator: "\n")

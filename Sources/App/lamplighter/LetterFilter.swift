@@ -64,6 +64,16 @@ struct LetterFilter: ParsableArguments {
         if let since, letter.lastAt < since { return false }
         return true
     }
+
+    /// Whether letters of withheld events are asked for by their reason, or one by its event.
+    var namesWithheldEvents: Bool {
+        event != nil || reasons.contains(UnreadableCode.fanOutTooLarge.rawValue)
+    }
+}
+
+extension DeadLetter {
+    /// Whether its event was withheld because of its many tokens: sent again, it reaches them all.
+    var isOfWithheldEvent: Bool { reason == UnreadableCode.fanOutTooLarge.rawValue }
 }
 
 /// A dead letter and its position in the topic.
@@ -78,15 +88,24 @@ struct LetterReader: ~Copyable {
     private let sweep: TopicSweep
     private let filter: LetterFilter
     private let since: WallTime?
+    private let leavesOutWithheldEvents: Bool
     private var decoder = DeadLetterDecoder()
+    /// How many letters of withheld events match and were left out.
+    private(set) var leftOut = 0
     /// How many records within the filter's partition and offsets could not be read as letters.
     private(set) var unreadable = 0
     /// The reasons of the filter that occurred in letters within its partition and offsets.
     private var seenReasons: Set<String> = []
 
-    init(_ configuration: Configuration, filter: LetterFilter) throws {
+    /// - Parameter onlyIfNamed: whether letters of withheld events are left out unless the filter
+    ///   names them.
+    init(
+        _ configuration: Configuration, filter: LetterFilter,
+        withheldOnlyIfNamed onlyIfNamed: Bool = false
+    ) throws {
         sweep = TopicSweep(configuration, topic: configuration.kafka.topics.deadLetters)
         self.filter = filter
+        leavesOutWithheldEvents = onlyIfNamed && !filter.namesWithheldEvents
         since = try filter.since.map { try Arguments.instant($0, now: RecordWriter.now().wall) }
     }
 
@@ -98,6 +117,7 @@ struct LetterReader: ~Copyable {
     ) throws -> TopicSweep.Ends {
         var left = filter.limit ?? .max
         unreadable = 0
+        leftOut = 0
         let sweep = sweep
         return try sweep.run(upTo: ends) { record in
             guard filter.covers(partition: record.partition, offset: record.offset) else {
@@ -109,6 +129,10 @@ struct LetterReader: ~Copyable {
             }
             if filter.reasons.contains(letter.reason) { seenReasons.insert(letter.reason) }
             guard filter.matches(letter, since: since) else { return true }
+            if leavesOutWithheldEvents, letter.isOfWithheldEvent {
+                leftOut += 1
+                return true
+            }
             try body(
                 FiledLetter(partition: record.partition, offset: record.offset, letter: letter))
             left -= 1

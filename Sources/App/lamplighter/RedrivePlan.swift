@@ -77,7 +77,7 @@ struct RedrivePlan: ~Copyable {
             if header.name == DeadLetter.releasedHeader { continue }
             record.headers.append((header.name, text))
         }
-        if letter.reason == UnreadableCode.fanOutTooLarge.rawValue {
+        if letter.isOfWithheldEvent {
             record.headers.append((DeadLetter.releasedHeader, letter.source.text))
         }
         return Orders(records: [record])
