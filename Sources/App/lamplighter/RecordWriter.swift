@@ -23,6 +23,7 @@ struct RecordWriter {
     func write(
         key: [UInt8], value: [UInt8]?, headers: [(name: String, value: String)] = []
     ) throws {
+        let topic = producer.topics[0]
         let acceptance = key.withUnsafeBytes { key in
             guard let value else {
                 return producer.produce(
@@ -33,25 +34,22 @@ struct RecordWriter {
             }
         }
         if case .failed(let error) = acceptance {
-            throw Failure(.unavailable, "Kafka does not take the record: \(error)")
+            throw RefusedWrite(topic: topic, error)
         }
         guard producer.flush(timeout: waitMax) else {
             if let failure = producer.tokenFailure { throw KafkaError.noToken(failure) }
             if let failure = producer.connectionFailure { throw KafkaError.noConnection(failure) }
             throw Failure(
                 .unavailable,
-                "Kafka did not confirm the record within \(waitMax): check "
-                    + "kafka.bootstrap and that topic '\(producer.topics[0])' exists")
+                "Kafka did not confirm the record within \(waitMax): check kafka.bootstrap, that "
+                    + "topic '\(topic)' exists, and that this user has WRITE on it (Rights in "
+                    + "docs/kafka.md)")
         }
-        var refused: String?
+        var refused: RefusedWrite?
         producer.poll(now: Self.now()) { _, error in
-            refused = error.map { "\($0)" }
+            refused = error.map { RefusedWrite(topic: topic, $0) }
         }
-        if let refused {
-            let topic = producer.topics[0]
-            throw Failure(
-                .unavailable, "Kafka refused the record for topic '\(topic)': \(refused)")
-        }
+        if let refused { throw refused }
     }
 
     static func now() -> Now {

@@ -12,6 +12,12 @@ extension TopicEditor.Failure: ReportedError {
     package var failure: Entrypoint.Failure { .init(.unavailable, "\(self)") }
 }
 
+extension RefusedWrite: ReportedError {
+    package var failure: Failure {
+        Failure(isConfiguration ? .configuration : .unavailable, "\(self)")
+    }
+}
+
 extension InvalidConfiguration: ReportedError {
     package var failure: Failure { Failure(.configuration, "\(self)") }
 }
