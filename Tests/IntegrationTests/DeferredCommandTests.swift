@@ -83,9 +83,22 @@ struct `Deferred pushes on the command line` {
         #expect((json.last?["summary"] as? [String: Int])?["pushes"] == 3)
         #expect(json.first?["subject"] as? String == subject)
         #expect(json.first?["pushType"] as? String == "controls")
-        let strange = try await list("--class", "phone")
-        #expect(strange.status == 64)
-        strange.expect("'phone' is not a class of token")
+    }
+
+    /// Without a Kafka, whose absence would be told instead if the topic were read first.
+    @Test(arguments: ["list", "send", "drop"])
+    func `a mistake in the filter is told before the topic is read`(command: String) async throws {
+        let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
+        for (option, value, words) in [
+            ("--class", "phone", "'phone' is not a class of token"),
+            ("--environment", "sandbox", "'sandbox' is not an environment"),
+            ("--token-id", "00", "is not the 16 digits of a token"),
+        ] {
+            let result = try await fleet.command(
+                ["deferred", command, option, value], changing: kafka)
+            #expect(result.status == 64)
+            result.expect(words)
+        }
     }
 
     @Test func `send lets pushes go at once, and their waits end`() async throws {

@@ -36,8 +36,11 @@ struct DeferredCommand: ParsableCommand {
         }
 
         func run() async throws {
-            let waiting = try WaitingPushes(try options.load())
-            let selected = try filter.select(waiting)
+            let configuration = try options.load()
+            // A mistake in the filter is told at once: reading the topic may take long.
+            let matches = try filter.matcher(WorkerPlan(configuration).routing)
+            let waiting = try WaitingPushes(configuration)
+            let selected = waiting.pushes.filter(matches)
             for push in selected.prefix(limit ?? .max) {
                 let listed = ListedPush(push, waiting.routing[push.route])
                 print(json ? try JSONLine.of(listed) : listed.line)
@@ -141,12 +144,8 @@ struct WaitingFilter: ParsableArguments {
         }
     }
 
-    func select(_ waiting: WaitingPushes) throws -> [WaitingPush] {
-        let matches = try matcher(waiting.routing)
-        return waiting.pushes.filter(matches)
-    }
-
-    private func matcher(_ routing: RoutingTable) throws -> (WaitingPush) -> Bool {
+    /// Makes the test that selects pushes. Throws for what can select none.
+    func matcher(_ routing: RoutingTable) throws -> (WaitingPush) -> Bool {
         let environment = try environment.map(Arguments.environment)
         let wanted = try tokenClass.map(Arguments.tokenClass)
         let names = try Set(
@@ -159,7 +158,6 @@ struct WaitingFilter: ParsableArguments {
             })
         let appID = try app.map { try Arguments.app($0, in: routing) }
         let subject = subject.map { Array($0.utf8) }
-        let now = RecordWriter.now().wall
         return { push in
             let route = routing[push.route]
             if let appID, route.app != appID { return false }
@@ -167,7 +165,7 @@ struct WaitingFilter: ParsableArguments {
             if let wanted, route.tokenClass != wanted { return false }
             if let subject, push.push.subject != subject { return false }
             if !names.isEmpty, !names.contains(push.token) { return false }
-            return !due || push.push.notBefore <= now
+            return !due || push.push.notBefore <= RecordWriter.now().wall
         }
     }
 }
@@ -186,8 +184,9 @@ struct WaitingWriting: ParsableArguments {
         _ configuration: Configuration, _ filter: WaitingFilter, _ done: String, would: String,
         _ write: (WaitingPushes, [WaitingPush], Writer) throws -> Void
     ) throws {
+        let matches = try filter.matcher(WorkerPlan(configuration).routing)
         let waiting = try WaitingPushes(configuration)
-        let selected = try filter.select(waiting)
+        let selected = waiting.pushes.filter(matches)
         let count = selected.count.counted("push", plural: "pushes")
         guard !dryRun else { return print("would \(would) \(count)") }
         var stream = try RecordStream(
