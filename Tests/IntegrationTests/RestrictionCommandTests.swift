@@ -229,7 +229,12 @@ struct `Restriction commands and a running fleet` {
         (["pause", "--app", TestApp.home, "--subject", "s"], 64, "drop it, or pause the app"),
         (["pause", "--app", TestApp.home, "--for", "0s"], 64, "from 1s to 366d"),
         (["pause", "--app", TestApp.home, "--for", "400d"], 64, "from 1s to 366d"),
-        (["limit", "--app", TestApp.home, "--rate", "0"], 64, "--rate is a number"),
+        (
+            ["limit", "--app", TestApp.home, "--rate", "0"], 64,
+            "from 1 to 1,000,000, such as 500/s; to stop pushes use lamplighter pause"
+        ),
+        (["limit", "--class", "widget", "--rate", "1000001/s"], 64, "from 1 to 1,000,000"),
+        (["limit", "--class", "widget", "--rate", "fast"], 64, "from 1 to 1,000,000"),
         (["resume", "--app", TestApp.garden], 1, "is not restricted"),
         (["resume", "--app", "com.example.Elsewhere"], 1, "is not restricted"),
         (["resume", "--topic", "elsewhere"], 1, "is not restricted"),
@@ -240,6 +245,23 @@ struct `Restriction commands and a running fleet` {
     ) async throws {
         let result = try await fleet.command(arguments)
         #expect(result.status == status)
+        result.expect(words)
+    }
+
+    /// Without a Kafka, whose absence would be told instead if it were asked first.
+    @Test(arguments: [
+        (["resume"], "name what to resume"),
+        (["resume", "--by", "anna"], "name what to resume"),
+        (["resume", "--all", "--class", "widget"], "--all lifts everything"),
+        (["resume", "--class", "phone"], "is not a class of token"),
+        (["resume", "--app", TestApp.home, "--topic", "events"], "name one of"),
+    ])
+    func `what resume cannot mean is told before Kafka is asked`(
+        arguments: [String], words: String
+    ) async throws {
+        let result = try await fleet.command(
+            arguments, changing: ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"])
+        #expect(result.status == 64)
         result.expect(words)
     }
 }

@@ -14,7 +14,8 @@ struct RateOption: ParsableArguments {
         guard let rate else { return nil }
         let digits = rate.hasSuffix("/s") ? rate.dropLast(2) : Substring(rate)
         guard let number = Int(digits), (1...1_000_000).contains(number) else {
-            throw ValidationError("--rate is a number of records a second, such as 100/s")
+            throw ValidationError(
+                "--rate is a number of records a second from 1 to 1,000,000, such as 100/s")
         }
         return number
     }

@@ -57,15 +57,26 @@ struct LimitCommand: AsyncParsableCommand {
     @OptionGroup var scope: RestrictionScope
     @OptionGroup var details: RestrictionDetails
 
-    @Option(help: "The most pushes a second, such as 500 or 500/s.")
+    @Option(help: "The most pushes a second, from 1 to 1000000, such as 500 or 500/s.")
     var rate: String
 
+    func validate() throws { _ = try pushesPerSecond() }
+
     func run() async throws {
+        try details.restrict(
+            .limit(perSecond: pushesPerSecond()), scope, options, "limited")
+    }
+
+    private func pushesPerSecond() throws -> Int {
         let digits = rate.hasSuffix("/s") ? rate.dropLast(2) : Substring(rate)
-        guard let number = Int64(digits), RecordLimits.pushesPerSecond.contains(number) else {
-            throw ValidationError("--rate is a number of pushes a second, such as 500/s")
+        let range = RecordLimits.pushesPerSecond
+        guard let number = Int64(digits), range.contains(number) else {
+            let remedy = Int64(digits) == 0 ? "; to stop pushes use lamplighter pause" : ""
+            throw ValidationError(
+                "--rate is a number of pushes a second from \(range.lowerBound) to "
+                    + "\(Int(range.upperBound).withCommas), such as 500/s\(remedy)")
         }
-        try details.restrict(.limit(perSecond: Int(number)), scope, options, "limited")
+        return Int(number)
     }
 }
 
@@ -83,12 +94,24 @@ struct ResumeCommand: AsyncParsableCommand {
 
     @OptionGroup var author: RestrictionAuthor
 
+    func validate() throws {
+        guard all || !scope.isEmpty else {
+            throw ValidationError(
+                "name what to resume: --app, --class, --app with --class, --app with --subject, "
+                    + "--topic, or --all")
+        }
+        guard !all || scope.isEmpty else {
+            throw ValidationError("--all lifts everything: leave out what selects")
+        }
+    }
+
     func run() async throws {
         let configuration = try options.load()
+        // What is named wrongly is told before Kafka is asked.
+        let named = try all ? nil : scope.scope()
         // Those that have ended, too: a tombstone is what removes them from Kafka.
         let recorded = try RestrictionTable(configuration).recorded
-        guard all else {
-            let scope = try scope.scope()
+        if let scope = named {
             guard recorded[scope] != nil else {
                 let isConfigured = configuration.planning.restrictions.contains {
                     $0.scope == scope
@@ -101,9 +124,6 @@ struct ResumeCommand: AsyncParsableCommand {
                 throw ExitCode.failure
             }
             return try lift([scope], configuration)
-        }
-        guard scope.isEmpty else {
-            throw ValidationError("--all lifts everything: leave out what selects")
         }
         try lift(recorded.keys.sorted { "\($0)" < "\($1)" }, configuration)
     }
