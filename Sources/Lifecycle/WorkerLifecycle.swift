@@ -172,7 +172,8 @@ package struct WorkerLifecycle: Sendable {
         // Room that a drain makes is not filled again.
         if revoke == nil {
             switch throttle.next(
-                hasRoom: room.hasRoomForDeferred, isRelaxed: room.isDeferredRelaxed)
+                hasRoom: room.hasRoomForDeferred, isRelaxed: room.isDeferredRelaxed,
+                now: now.monotonic)
             {
             case .pause:
                 actions.append(.pause(.deferred))

@@ -58,7 +58,6 @@ struct DeferredPushes: ~Copyable {
     /// each bound of `hasRoomForRecords` is free.
     func isRelaxed(_ book: borrowing PushBook) -> Bool {
         table.count - table.sentCount <= Self.relaxed(book.settings.deferredMax)
-            && table.count <= Self.relaxed(2 * book.settings.deferredMax)
             && table.bodies.bytes <= Self.relaxed(book.settings.deferredBytesMax)
     }
 
