@@ -23,7 +23,9 @@ package struct TopicTurns: Sendable {
         package init(events: [Int?], isShortOfRoom: Bool, isHalfFree: Bool) {
             self.events = events
             self.isShortOfRoom = isShortOfRoom
-            self.isHalfFree = isHalfFree
+            // Payloads may be short of room while there are slots. Then a topic would be left and read
+            // again in each turn.
+            self.isHalfFree = isHalfFree && !isShortOfRoom
         }
     }
 

@@ -57,12 +57,12 @@ extension PushPipeline {
         return book.freeEventSlots * 2 > book.pushes.slots ? .max : 1
     }
 
-    /// Whether hardly another event fits. Less urgent pushes have made room before, as far as they
-    /// could (`makeRoomForUrgent`).
+    /// Whether hardly another event fits; with half of the slots free one does, however few they are.
+    /// Less urgent pushes have made room before, as far as they could (`makeRoomForUrgent`).
     package var isShortOfRoom: Bool {
         let settings = book.settings
-        return book.freeEventSlots
-            <= max(settings.slotsKeptForEvents / 4, 2 * settings.immediateFanOutMax)
+        let few = max(settings.slotsKeptForEvents / 4, 2 * settings.immediateFanOutMax)
+        return book.freeEventSlots <= min(few, book.pushes.slots / 2 - 1)
             || book.pushes.bodies.bytes >= settings.payloadBytesMax / 8 * 7
     }
 

@@ -43,6 +43,13 @@ internal import Testing
         #expect(turns.waits == [1, 1, 0])
     }
 
+    @Test func `a topic whose payloads fill their room waits, though half of the slots are free`() {
+        let turns = Turns(topics: 2)
+        #expect(turns.next(load([400, 3], isShort: true, isHalfFree: true), 0))
+        #expect(!turns.next(load([400, 3], isShort: true, isHalfFree: true), 5))
+        #expect(turns.isWaiting(0) && turns.waits == [1, 0])
+    }
+
     @Test func `a topic alone never waits`() {
         let turns = Turns(topics: 2)
         #expect(!turns.next(load([8000, nil], isShort: true), 0))
