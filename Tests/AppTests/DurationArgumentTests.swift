@@ -4,7 +4,7 @@
 internal import Entrypoint
 internal import Testing
 
-@Suite struct `A duration on the command line` {
+@Suite struct `A duration as an argument` {
     static let read: [(String, Duration)] = [
         ("1s", .seconds(1)), ("500ms", .milliseconds(500)), ("2h", .seconds(7200)),
         ("90", .seconds(90)), ("0.5", .milliseconds(500)), ("0s", .zero),

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import Worker
 
-@Suite struct `What a command says of other restrictions` {
+@Suite struct `Notes about other restrictions` {
     private static let home = "com.example.Home"
     private static let app = Restriction.Scope.pushes(app: home, tokenClass: nil)
     private static let widgets = Restriction.Scope.pushes(app: nil, tokenClass: .widget)

@@ -5,7 +5,7 @@ import KafkaLog
 import Rdkafka
 import Testing
 
-@Suite struct `A record that Kafka refuses` {
+@Suite struct `A refused write` {
     @Test func `a missing right is named with its topic, and where rights are described`() {
         let refused = RefusedWrite(topic: "controls", ErrorCode.topicAuthorizationFailed)
         #expect(refused.isConfiguration)
