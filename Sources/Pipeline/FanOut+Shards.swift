@@ -112,6 +112,10 @@ extension FanOut {
             : EventList(subjectOf: event, book)
         let count = book.audience.count(onList: list)
         let topic = book.settings.shards!.binding
+        if dropped.topics[topic] || dropped.isDropped(event.subject, of: event.app) {
+            tally.ended(.dropped, topic: topic)
+            return book.tracker.release(hold)
+        }
         guard event.expiresAt > now.wall, count > 0 else {
             tally.ended(count > 0 ? .expired : .unmatched, topic: topic)
             return book.tracker.release(hold)

@@ -193,6 +193,19 @@ internal import Testing
         #expect(priorities == [5, 10].flatMap { Array(repeating: $0, count: 40) })
     }
 
+    @Test func `an event of many tokens that an operator drops is not fanned out from its shards`()
+    {
+        let fixture = worker()
+        fixture.event("door")
+        let shards = fixture.takeRecords()
+        fixture.restrict(.subject(Array("door".utf8), app: PipelineFixture.app), .drop)
+        for shard in shards { fixture.pipeline.refused(shard.ticket) }
+        fixture.pass(.seconds(3))
+        #expect(fixture.deliverAll().isEmpty && fixture.isIdle)
+        #expect(fixture.committableOffset == 1)
+        #expect(fixture.counters.eventsDropped == shards.count)
+    }
+
     @Test func `an event of many tokens of which a shard was refused too late is sent to nobody`() {
         let fixture = worker()
         fixture.event("door", #"{"ttlSeconds":1}"#)

@@ -326,7 +326,9 @@ internal import Testing
     }
 
     @Test func `a gap does not make a push wait for the delay of its follow-up`() {
-        let bindings: [TopicBinding] = [.standard, TopicBinding(decode: .json, delay: .seconds(600))]
+        let bindings: [TopicBinding] = [
+            .standard, TopicBinding(decode: .json, delay: .seconds(600)),
+        ]
         let pipeline = PipelineFixture(bindings: bindings) { settings in
             settings.holdMax = .seconds(10)
             settings.registrationGrace = .zero

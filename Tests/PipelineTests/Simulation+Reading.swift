@@ -119,10 +119,11 @@ extension Simulation {
             // Where letters have no room, the numbers of repeats are merged; nothing else is by time.
             worker.repeats.written += worker.pipeline.counters.failuresMerged - merged
         }
-        if worker.pipeline.restrictions.changes != changes {
-            followed(began, number)
+        let areNew = worker.pipeline.restrictions.changes != changes
+        if areNew { followed(began, number) }
+        for _ in 0..<(try worker.noteDroppedWalks(walks, areNew: areNew)) {
+            coverage.note("walk dropped", worker)
         }
-        for _ in 0..<(try worker.noteDroppedWalks(walks)) { coverage.note("walk dropped", worker) }
         noteForgottenGaps(number)
         for event in worker.takeBackShards(now: now) {
             coverage.note("shard taken back", worker)

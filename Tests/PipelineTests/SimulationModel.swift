@@ -224,11 +224,9 @@ struct SimulationModel {
         }
     }
 
-    /// An operator has ended a walk before it came to these tokens.
-    mutating func notTold(_ isForgiven: (ReadEvent, SimulatedToken) -> Bool) {
-        debts.removeAll { debt in
-            !debt.isBound && debt.token.map { isForgiven(debt.read, $0) } ?? false
-        }
+    /// An operator has ended the walk of these events.
+    mutating func notTold(_ isForgiven: Holding) {
+        debts.removeAll { !$0.isBound && $0.token != nil && isForgiven($0.read) }
     }
 
     /// Says of an event whether the ticket in question keeps its offset from being stored.

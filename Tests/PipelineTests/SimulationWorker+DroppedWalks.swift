@@ -37,30 +37,26 @@ extension SimulationWorker {
     }
 
     /// The pipeline has followed what the worker has read of the controls topic.
+    /// - Parameter areNew: whether what is in force has changed by it.
     /// - Returns: how many walks have ended by it.
-    func noteDroppedWalks(_ watch: [WalkWatch]) throws(SimulationFailure) -> Int {
+    func noteDroppedWalks(
+        _ watch: [WalkWatch], areNew: Bool
+    ) throws(SimulationFailure) -> Int {
         let left = Set(pipeline.fanOut.walks.underWay)
         let ended = watch.filter { !left.contains($0.walk) }
         for walk in watch {
+            let isLeft = left.contains(walk.walk)
             try require(
-                isDropped(walk) == !left.contains(walk.walk),
-                "a walk has ended or goes on against an operator's word: \(walk)")
+                isLeft || isDropped(walk), "a walk ends without an operator's word: \(walk)")
+            try require(
+                !(isLeft && isDropped(walk) && areNew),
+                "a walk goes on against an operator's word: \(walk)")
         }
-        guard !ended.isEmpty else { return 0 }
-        // What it has asked for before is still owed.
-        var told: [SimulatedToken: [SimulationModel.Holding]] = [:]
-        var slots: [UInt32] = []
-        pipeline.book.pushes.forEachPush { slots.append($0) }
-        for slot in slots {
-            var claims: [OffsetClaim] = []
-            pipeline.book.pushes.forEachClaim(of: slot) { claims.append($0) }
-            told[token(pipeline.book.pushes[slot].token), default: []].append(holding(claims))
-        }
+        // What it has asked for before is still owed; which tokens these are is not followed.
         for walk in ended {
             let holds = holding(walk.claims)
-            model.notTold { read, token in
+            model.notTold { read in
                 (walk.subject == nil || read.event.subject == walk.subject) && holds(read)
-                    && !(told[token] ?? []).contains { $0(read) }
             }
         }
         return ended.count
@@ -70,12 +66,5 @@ extension SimulationWorker {
         restrictions.isDropped(subject: walk.subject)
             || !walk.topics.isEmpty
                 && walk.topics.allSatisfy { restrictions.isDropped(topic: Self.topics[$0]) }
-    }
-
-    func token(_ id: TokenID) -> SimulatedToken {
-        let route = pipeline.routing[pipeline.book.audience.route(of: id)]
-        return SimulatedToken(
-            environment: route.environment, tokenClass: route.tokenClass,
-            bytes: Array(pipeline.book.audience.tokenBytes(of: id)))
     }
 }

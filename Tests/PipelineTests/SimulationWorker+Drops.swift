@@ -53,7 +53,11 @@ extension SimulationWorker {
         }
         for entry in pipeline.late.entries {
             let id = entry.entry.token
-            watch.late.append((token(id), id, entry.holds))
+            let route = pipeline.routing[pipeline.book.audience.route(of: id)]
+            let bytes = Array(pipeline.book.audience.tokenBytes(of: id))
+            let token = SimulatedToken(
+                environment: route.environment, tokenClass: route.tokenClass, bytes: bytes)
+            watch.late.append((token, id, entry.holds))
         }
         for row in 1..<max(1, pipeline.deferral.table.rowEnd)
         where pipeline.deferral.table.waitsUntil(row) != nil {

@@ -48,7 +48,12 @@ extension SimulationWorker {
         var events: [SimulatedEvent] = []
         for ticket in tickets {
             let shard = shards.removeValue(forKey: ticket)!
-            let deadline = now.monotonic + (shard.event.expiresAt - now.wall)
+            let isDropped =
+                restrictions.isDropped(topic: Self.topics[settings.shards!.binding])
+                || restrictions.isDropped(subject: shard.event.subject)
+            // What an operator drops is owed as little as what has expired.
+            let deadline =
+                isDropped ? now.monotonic : now.monotonic + (shard.event.expiresAt - now.wall)
             sequence += 1
             if let payload = shard.event.payload, deadline > now.monotonic,
                 model.isShown(shard.event.subject!)

@@ -84,7 +84,8 @@ internal import Testing
             startOffset: 0, note: CommitNote(endedOffset: 1, registrations: [77]), nextOffset: 0)
         fixture.event("all")
         #expect(fixture.take().isEmpty && fixture.takeRecords().isEmpty)
-        #expect(fixture.counters.eventsRemembered == 1 && fixture.pipeline.withheldEvents.count == 1)
+        #expect(fixture.counters.eventsRemembered == 1)
+        #expect(fixture.pipeline.withheldEvents.count == 1)
     }
 
     @Test func `the next owner writes a letter for newcomers to an event too large by now`() throws

@@ -268,7 +268,7 @@ package struct PushTable: ~Copyable {
         landed(row)
         if costsAttempt { pushes[row].attempts &+= 1 }
         if pushes[row].hasFollowUp { absorbFollowUp(row, &tracker) }
-        restOrEnqueue(slot, until: max(time, pushes[row].held.content.notBefore), now: now)
+        waitAgain(slot, until: time, now: now)
     }
 
     /// The push that was taken goes back to its queue, or rests until `time`: it was not sent. A
@@ -283,7 +283,7 @@ package struct PushTable: ~Copyable {
         if pushes[row].hasFollowUp, followUp[row].content.notBefore <= max(time, now) {
             absorbFollowUp(row, &tracker)
         }
-        restOrEnqueue(slot, until: max(time, pushes[row].held.content.notBefore), now: now)
+        waitAgain(slot, until: time, now: now)
     }
 
     /// Pushes whose rest is over join their queues.
@@ -324,6 +324,12 @@ package struct PushTable: ~Copyable {
         case .resting: resting.remove(slot)
         case .free, .inFlight: preconditionFailure("push \(slot) does not wait")
         }
+    }
+
+    /// The push that has landed waits until `time`, and for as long as it was asked to.
+    private mutating func waitAgain(_ slot: UInt32, until time: MonotonicTime, now: MonotonicTime) {
+        let notBefore = pushes[Int(slot)].held.content.notBefore
+        restOrEnqueue(slot, until: max(time, notBefore), now: now)
     }
 
     private mutating func restOrEnqueue(
