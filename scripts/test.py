@@ -154,7 +154,9 @@ class Runner:
                 ["nice", "-n", str(niceness), self.program, *RUNNER_OPTIONS, *options, *self.options],
                 cwd=ROOT,
                 env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True)
+                # Not a session of its own: Linux shares out time between sessions first, and would not
+                # look at how urgent their processes are.
+                process_group=0)
             self.running.add(process)
         return process
 
