@@ -43,6 +43,25 @@ internal import Testing
         #expect(line.contains(#"by a\u{a}b since"#) && line.hasSuffix(#""\u{1b}[2J""#), "\(line)")
     }
 
+    // MARK: What stays of other commands
+
+    @Test func `it names the commands whose restriction counts before it`() {
+        let at = WallTime(milliseconds: 0)
+        let standing = [
+            Self.widgets: Restriction(.drop, by: "anna", at: at),
+            Self.app: Restriction(.pause, by: "ben", at: at),
+            .topic("orders"): Restriction(.drop, by: "cy", at: at),
+        ]
+        let limit = RestrictionNotes(.limit(perSecond: 9), of: Self.both)
+        #expect(
+            limit.staying(besides: standing) == [
+                "stays: app com.example.Home, paused by ben, which counts before this",
+                "stays: class widget, dropped by anna, which counts before this",
+            ])
+        #expect(RestrictionNotes(.drop, of: Self.app).staying(besides: standing).isEmpty)
+        #expect(RestrictionNotes(.pause, of: Self.app).staying(besides: standing).count == 1)
+    }
+
     // MARK: What stays of the configuration
 
     @Test func `a stricter action of the configuration about the same counts before it`() {

@@ -33,6 +33,16 @@ package struct RestrictionNotes {
         }
     }
 
+    /// A line for each other restriction of a command whose action counts before this one's.
+    package func staying(besides standing: [Restriction.Scope: Restriction]) -> [String] {
+        standing.filter { other in
+            other.key != scope && other.value.action.perSecond == nil
+                && other.value.action.isStricter(than: action) && other.key.overlaps(scope)
+        }.map { other in
+            line(other.key, other.value.action, by: other.value.by, "which counts before this")
+        }.sorted()
+    }
+
     /// Whether the restriction counts before the command's for some pushes or events. Of limits
     /// that are not about the same, the narrowest counts, not the lowest.
     private func isStricter(_ other: ConfiguredRestriction) -> Bool {
@@ -42,8 +52,14 @@ package struct RestrictionNotes {
     }
 
     private func line(_ other: ConfiguredRestriction, _ consequence: String) -> String {
-        "stays: \(other.scope), \(Self.past(other.action)) by \(ConfiguredRestriction.by), "
-            + consequence
+        line(other.scope, other.action, by: ConfiguredRestriction.by, consequence)
+    }
+
+    private func line(
+        _ other: Restriction.Scope, _ action: Restriction.Action, by author: String,
+        _ consequence: String
+    ) -> String {
+        "stays: \(other), \(Self.past(action)) by \(author.printable), \(consequence)"
     }
 
     private static func past(_ action: Restriction.Action) -> String {

@@ -154,7 +154,7 @@ struct LetterReader: ~Copyable {
 
     private static let knownReasons =
         DeadLetter.OwnReason.allCases.map(\.rawValue)
-        + APNSReason.allCases.filter { $0 != .unknown }.map(\.name)
+        + APNSReason.allCases.filter { $0 != .unknown && $0 != .none }.map(\.name)
         + UnreadableCode.allCases.map(\.rawValue)
 }
 

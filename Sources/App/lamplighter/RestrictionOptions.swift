@@ -80,7 +80,7 @@ struct RestrictionDetails: ParsableArguments {
         }
         let (by, reason) = (try author.name(), try author.checkedReason())
         // It is read before the record is written, which would else be what stands.
-        let replaced = replaced(scope, configuration)
+        let notes = notes(of: action, scope, configuration)
         let now = RecordWriter.now().wall
         var restriction = Restriction(action, by: by, at: now)
         restriction.reason = reason
@@ -92,28 +92,29 @@ struct RestrictionDetails: ParsableArguments {
         print(
             "\(done) \(scope), by \(TerminalText.visible(restriction.by)), \(end); workers follow "
                 + "within a second")
-        let staying = RestrictionNotes(action, of: scope)
-            .staying(of: configuration.planning.restrictions)
-        for line in [replaced].compactMap({ $0 }) + staying { print(line) }
+        for line in notes { print(line) }
     }
 
     /// How long the command may look for what it replaces before it writes its record.
     private static let lookMax = Duration.seconds(5)
 
-    /// A line about the restriction of this scope that stands, or that nobody can tell; nil if none
-    /// does. Whoever may write to the topic need not have the right to read it, and a restriction
-    /// must not wait for that.
-    private func replaced(
-        _ scope: Restriction.Scope, _ configuration: Configuration
-    ) -> String? {
+    /// Lines about the restriction of this scope that stands, about those that count before it, or
+    /// that nobody can tell. Whoever may write to the topic need not have the right to read it, and a
+    /// restriction must not wait for that.
+    private func notes(
+        of action: Restriction.Action, _ scope: Restriction.Scope, _ configuration: Configuration
+    ) -> [String] {
+        let notes = RestrictionNotes(action, of: scope)
+        var lines: [String] = []
         do {
-            let table = try RestrictionTable(configuration, within: Self.lookMax)
-            return table.standing[scope].map {
-                TerminalText.visible(sentence: RestrictionNotes.replaced($0))
-            }
+            let standing = try RestrictionTable(configuration, within: Self.lookMax).standing
+            lines += standing[scope].map { [RestrictionNotes.replaced($0)] } ?? []
+            lines += notes.staying(besides: standing)
         } catch {
-            return "cannot tell whether it replaces another: \(Failure(error).message)"
+            lines.append("cannot tell what it replaces: \(Failure(error).message)")
         }
+        lines += notes.staying(of: configuration.planning.restrictions)
+        return lines.map { TerminalText.visible(sentence: $0) }
     }
 }
 
