@@ -50,15 +50,24 @@ struct DeferredPushes: ~Copyable {
 
     /// Whether another record of `deferred` may be read.
     func hasRoomForRecords(_ book: borrowing PushBook) -> Bool {
-        table.count - table.sentCount < book.settings.deferredMax
-            && table.bodies.bytes < book.settings.deferredBytesMax
+        rowsOwed < rowsOwedMax(book) && table.bodies.bytes < book.settings.deferredBytesMax
     }
 
     /// Whether reading of `deferred` may go on after it was paused for want of room: a sixteenth of
     /// each bound of `hasRoomForRecords` is free.
     func isRelaxed(_ book: borrowing PushBook) -> Bool {
-        table.count - table.sentCount <= Self.relaxed(book.settings.deferredMax)
+        rowsOwed <= Self.relaxed(rowsOwedMax(book))
             && table.bodies.bytes <= Self.relaxed(book.settings.deferredBytesMax)
+    }
+
+    /// The rows whose push is owed. The others are bounded where they are made.
+    private var rowsOwed: Int { table.count - table.sentCount }
+
+    /// A partition that is not read to its end has rows whose tombstones are still to come. There may
+    /// be as many again: where they do not fit, they are sent before their tombstones are read, once
+    /// more than owed.
+    private func rowsOwedMax(_ book: borrowing PushBook) -> Int {
+        book.settings.deferredMax * (assignments.isReplaying ? 2 : 1)
     }
 
     /// The most of a bound that may be in use then. Of a bound below 16 one row is free.
@@ -81,6 +90,8 @@ struct DeferredPushes: ~Copyable {
     mutating func replayed(
         _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
+        // Each pause says it of all partitions.
+        guard !assignments.isReplayed(id) else { return }
         assignments.replayed(id)
         var hidden: [UInt32] = []
         table.activate(id) { hidden.append($0) }

@@ -145,6 +145,31 @@ internal import Testing
         }
     }
 
+    /// What was sent and ended in the last hour is in the topic too, before its tombstone.
+    @Test func `deferred records have twice the room until their partition is read to its end`() {
+        let fixture = fixture { $0.deferredMax = 2 }
+        let deferred = DeferredFixture(fixture)
+        deferred.beginAssignment()
+        for token in 1...4 {
+            #expect(fixture.hasRoomForDeferredRecords, "\(token)")
+            write(
+                deferred, fixture, "com.example.Home.push-type.controls/0\(token)", "control",
+                after: .seconds(60))
+        }
+        #expect(!fixture.hasRoomForDeferredRecords && !fixture.isDeferredRelaxed)
+        for offset in 0..<3 as Range<Int64> {
+            deferred.write(
+                DeferredFixture.Record(
+                    key: deferred.log[Int(offset)].key, value: nil, endedOffset: offset))
+        }
+        deferred.finishReplay()
+        #expect(fixture.load.deferred == 1 && fixture.hasRoomForDeferredRecords)
+        write(
+            deferred, fixture, "com.example.Home.push-type.controls/09", "control",
+            after: .seconds(60))
+        #expect(!fixture.hasRoomForDeferredRecords)
+    }
+
     @Test func `deferred records are read again when a sixteenth of their bytes is free`() {
         let fixture = fixture { $0.deferredBytesMax = 20 }
         let deferred = DeferredFixture(fixture)

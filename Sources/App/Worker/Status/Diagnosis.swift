@@ -21,8 +21,9 @@ struct Diagnosis {
         checkFlow()
         checkSetAside()
         checkEvents()
-        checkRestrictions()
+        // Others suffer from it, and restrictions may be many.
         checkDeferred()
+        checkRestrictions()
         checkWithheldEvents()
         problems =
             problems.filter { $0.severity == .error } + problems.filter { $0.severity == .warning }
