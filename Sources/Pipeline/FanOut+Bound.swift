@@ -32,12 +32,14 @@ extension FanOut {
         guard event.shard == nil else { return }
         let most = book.settings.fanOutMax
         let tokens = tokens(askedBy: event, book)
-        guard tokens > most else { return }
+        guard tokens > most || !withheld.isEmpty else { return }
         let source = book.source(position)
+        // It is released whatever the bound is by now, and whatever counts.
         if let released = Self.released(by: header(DeadLetter.releasedHeader), to: source) {
             withheld.removeAll { $0.source == released }
             return
         }
+        guard tokens > most else { return }
         // One that was read again may be named already.
         withheld.removeAll { $0.source == source }
         if withheld.count == Self.withheldMax { withheld.removeFirst() }

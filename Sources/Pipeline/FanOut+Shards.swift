@@ -112,8 +112,11 @@ extension FanOut {
             : EventList(subjectOf: event, book)
         let count = book.audience.count(onList: list)
         let topic = book.settings.shards!.binding
-        if dropped.topics[topic] || dropped.isDropped(event.subject, of: event.app) {
+        let isOfDroppedTopic =
+            book.tracker.position(of: hold).map { dropped.topics[Int($0.topic)] } ?? false
+        if isOfDroppedTopic || dropped.isDropped(event.subject, of: event.app) {
             tally.ended(.dropped, topic: topic)
+            book.counters.subjectsDropped += 1
             return book.tracker.release(hold)
         }
         guard event.expiresAt > now.wall, count > 0 else {

@@ -140,9 +140,13 @@ struct LateRegistrations: ~Copyable {
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
         let app = book.traits(of: book.audience.route(of: added.entry.token)).app
-        let hash = book.audience.hash(
-            app, book.audience.subjectBytes(of: added.subject),
-            isKindWide: book.audience.isKindWide(added.subject))
+        let subject = book.audience.subjectBytes(of: added.subject)
+        let isKindWide = book.audience.isKindWide(added.subject)
+        // What an operator drops by now is not told to newcomers either.
+        if fanOut.dropped.hasSubjects, !isKindWide, fanOut.dropped.isDropped(subject, of: app) {
+            return
+        }
+        let hash = book.audience.hash(app, subject, isKindWide: isKindWide)
         let change = recentSubjects.expiry(ofChange: hash, now: now.monotonic)
         let first = recentEvents.first(hash: hash, since: now.monotonic - registrationGrace)
         guard change != nil || first != nil else { return }
@@ -192,7 +196,9 @@ struct LateRegistrations: ~Copyable {
         while let walk = fanOut.walks.walk(of: late.subject, in: late.walks) {
             let request = fanOut.walks.request(of: walk)
             guard
-                fanOut.visit(late.entry, request, claims: .walk(walk), now: now, &book, deferral)
+                fanOut.walks.isAbandoned(walk)
+                    || fanOut.visit(
+                        late.entry, request, claims: .walk(walk), now: now, &book, deferral)
             else { return false }
             late.walks = fanOut.walks.number(of: walk) + 1..<late.walks.upperBound
         }

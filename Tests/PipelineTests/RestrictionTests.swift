@@ -207,6 +207,16 @@ internal import Testing
         #expect(fixture.counters.eventsDropped == 1)
     }
 
+    @Test func `a drop of a subject is for who registers after it, too`() {
+        let fixture = fixture { $0.registrationGrace = .seconds(60) }
+        fixture.event("s0")
+        #expect(fixture.deliverAll().count == 1)
+        fixture.restrict(.subject(Array("s0".utf8), app: PipelineFixture.app), .drop)
+        fixture.registerControl("I9", [9], shows: ["s0"])
+        fixture.pass(.milliseconds(10))
+        #expect(fixture.deliverAll().isEmpty)
+    }
+
     @Test func `of an event of several subjects the dropped one is counted, and the rest goes on`()
         throws
     {

@@ -125,7 +125,7 @@ extension Simulation {
             coverage.note("walk dropped", worker)
         }
         noteForgottenGaps(number)
-        for event in worker.takeBackShards(now: now) {
+        for event in worker.takeBackShards(of: kafka, now: now) {
             coverage.note("shard taken back", worker)
             tell("worker \(number) takes back \(event)")
             if event.payload != nil {

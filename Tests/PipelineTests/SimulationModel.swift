@@ -125,7 +125,10 @@ struct SimulationModel {
         }
     }
 
-    mutating func apply(_ record: SimulatedTableRecord, now: Now) {
+    /// - Parameter isDropped: whether an operator drops the subject by now.
+    mutating func apply(
+        _ record: SimulatedTableRecord, now: Now, isDropped: (String?) -> Bool
+    ) {
         var shown: [SimulatedRow] = []
         var time = WallTime(milliseconds: 0)
         switch record.meaning {
@@ -158,7 +161,9 @@ struct SimulationModel {
         for (token, number) in numbers where !isSuppressed(token) {
             let own = shown.filter { $0.token == token }
             for (index, read) in recent.enumerated()
-            where read.deadline > now.monotonic && own.contains(where: read.event.matches) {
+            where read.deadline > now.monotonic && own.contains(where: read.event.matches)
+                && !isDropped(read.event.subject)
+            {
                 if owedBefore.contains(token), pairsBefore.contains([number, index]) { continue }
                 let debt = Debt(read: read, token: token)
                 if accepted.contains(where: { isNewer($0, than: debt) }) { continue }

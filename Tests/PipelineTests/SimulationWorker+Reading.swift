@@ -30,7 +30,7 @@ extension SimulationWorker {
             let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
             model.learned(token, suppression: time, now: now)
         } else {
-            model.apply(record, now: now)
+            model.apply(record, now: now) { restrictions.isDropped(subject: $0) }
         }
     }
 

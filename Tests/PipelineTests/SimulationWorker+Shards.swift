@@ -43,13 +43,14 @@ extension SimulationWorker {
     }
 
     /// Notes the shards that Kafka has not taken and whose tokens are therefore this worker's.
-    func takeBackShards(now: Now) -> [SimulatedEvent] {
+    func takeBackShards(of log: SimulatedKafka, now: Now) -> [SimulatedEvent] {
         let tickets = shards.keys.filter { pipeline.outbox.tickets[$0] == nil }.sorted()
         var events: [SimulatedEvent] = []
         for ticket in tickets {
             let shard = shards.removeValue(forKey: ticket)!
             let isDropped =
-                restrictions.isDropped(topic: Self.topics[settings.shards!.binding])
+                restrictions.isDropped(
+                    topic: Self.topics[Int(log.partitions[shard.whole.partition].topic)])
                 || restrictions.isDropped(subject: shard.event.subject)
             // What an operator drops is owed as little as what has expired.
             let deadline =

@@ -121,6 +121,17 @@ internal import Testing
         #expect(fixture.counters.eventsWithheld == 1)
     }
 
+    @Test func `a released event is not named any more, though nothing is withheld by now`() throws
+    {
+        let fixture = fixture()
+        fixture.event("all")
+        var settings = fixture.pipeline.book.settings
+        settings.fanOutMax = .max
+        try fixture.pipeline.adopt(settings, bindings: [.standard])
+        fixture.event("all", headers: [DeadLetter.releasedHeader: "events-0/0/0"])
+        #expect(fixture.deliverAll().count == 4 && fixture.pipeline.withheldEvents.isEmpty)
+    }
+
     @Test func `the last few withheld events are named, each once`() {
         let fixture = fixture()
         for _ in 0..<9 { fixture.event("all") }

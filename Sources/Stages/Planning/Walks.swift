@@ -275,6 +275,8 @@ package struct Walks: ~Copyable {
     /// The walks that are not abandoned.
     package var underWay: [Int] { order.filter { !walks[$0]!.isAbandoned } }
 
+    package func isAbandoned(_ walk: Int) -> Bool { walks[walk]!.isAbandoned }
+
     /// Ends the walk, wherever it is: it visits no more entries, and no event joins it.
     /// - Returns: how many events had waited to know whether a token is found, by topic.
     package mutating func abandon(_ walk: Int) -> [Int: Int] {

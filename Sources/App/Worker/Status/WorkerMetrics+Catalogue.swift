@@ -277,8 +277,9 @@ extension WorkerMetrics {
         },
         counter(
             "lamplighter_subjects_dropped_total",
-            "Subjects of events that an operator drops: as the event is read, or while it is on its way "
-                + "through their tokens. An event of several subjects goes on with the others."
+            "How often a drop has ended one subject of an event as the event was read, which goes on "
+                + "with its others; or has ended what was on its way through the tokens of a subject "
+                + "or a kind, once for all events that shared the way."
         ) { $0.counters.subjectsDropped },
         counter(
             "lamplighter_pushes_queued_total", "Pushes that events asked for and that were queued."
