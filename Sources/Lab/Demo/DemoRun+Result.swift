@@ -22,18 +22,25 @@ extension DemoRun {
         figures.phase = .judging
         let ending = try check()
         let phones = PhonesReport(output: fleet.phones?.output ?? "")
+        // The program had not come so far when a demo that was ended early asked it to end.
+        let hadPhones = fleet.phones?.ending != .killed(signal: SIGTERM)
         let (json, lines) = fleet.result()
         figures.phase = .ended
         figures.result = lines.last
         display.show(figures, messages: messages)
         display.close(messages)
-        display.tell(phones?.text ?? "the phones said nothing: \(fleet.tail("phones-errors.log"))")
+        display.tell(
+            phones?.text
+                ?? (hadPhones
+                    ? "the phones said nothing: \(fleet.tail("phones-errors.log"))"
+                    : "the phones had not begun"))
         for line in lines { display.tell(line) }
         if options.isJSON { StandardOutput.write(json) }
         for ending in ownEndings { display.warn(ending) }
         switch ending {
         case .exited(0):
-            return ownEndings.isEmpty && phones?.isGood == true ? .proven : .failed
+            let areGood = phones?.isGood ?? !hadPhones
+            return ownEndings.isEmpty && areGood ? .proven : .failed
         case .exited(1): return .failed
         default: throw FleetError(description: "the checker has \(ending.words)")
         }
