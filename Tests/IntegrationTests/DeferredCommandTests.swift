@@ -91,7 +91,7 @@ struct `Deferred pushes on the command line` {
         let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
         for (option, value, words) in [
             ("--class", "phone", "'phone' is not a class of token"),
-            ("--environment", "sandbox", "'sandbox' is not an environment"),
+            ("--environment", "staging", "'staging' is not an environment"),
             ("--token-id", "00", "is not the 16 digits of a token"),
         ] {
             let result = try await fleet.command(
