@@ -11,7 +11,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct `A demo` {
     @Test func `a demo kills its workers, loses nothing, and leaves no process`() async throws {
-        let run = try DemoRun(["--duration", "10", "--json"])
+        let run = try DemoRun(["--duration", "20", "--json"])
         let status = try await run.process.finish(within: .seconds(100))
         #expect(status == 0, "\(run.process.excerpt)")
         let report = try run.report()
