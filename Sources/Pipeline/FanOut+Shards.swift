@@ -112,8 +112,10 @@ extension FanOut {
             : EventList(subjectOf: event, book)
         let count = book.audience.count(onList: list)
         let topic = book.settings.shards!.binding
-        let isOfDroppedTopic =
-            book.tracker.position(of: hold).map { dropped.topics[Int($0.topic)] } ?? false
+        let source = event.shard?.topic
+        let isOfDroppedTopic = zip(book.settings.eventTopics, dropped.topics).contains {
+            $1 && $0 == source
+        }
         if isOfDroppedTopic || dropped.isDropped(event.subject, of: event.app) {
             tally.ended(.dropped, topic: topic)
             book.counters.subjectsDropped += 1
