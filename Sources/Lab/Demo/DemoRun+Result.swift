@@ -23,7 +23,7 @@ extension DemoRun {
         let ending = try check()
         let phones = PhonesReport(output: fleet.phones?.output ?? "")
         // The program had not come so far when a demo that was ended early asked it to end.
-        let hadPhones = fleet.phones?.ending != .killed(signal: SIGTERM)
+        let hadPhones = endRequests == 0 || fleet.phones?.ending != .killed(signal: SIGTERM)
         let (json, lines) = fleet.result()
         figures.phase = .ended
         figures.result = lines.last

@@ -202,7 +202,7 @@ package final class DemoRun {
     }
 
     /// How often the end was requested, by Ctrl-C, SIGTERM or `q`.
-    private var endRequests: Int { StopRequests.received + endKeys }
+    var endRequests: Int { StopRequests.received + endKeys }
 
     func turn() throws {
         let now = ContinuousClock.now
