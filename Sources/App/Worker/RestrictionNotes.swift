@@ -26,7 +26,7 @@ package struct RestrictionNotes {
     /// action counts before the command's.
     package func staying(of configured: [ConfiguredRestriction]) -> [String] {
         configured.compactMap { other in
-            guard isStricter(other) else {
+            guard countsBefore(other.scope, other.action) else {
                 return other.scope == scope ? line(other, "also when this has ended") : nil
             }
             return line(other, "which counts before this")
@@ -35,20 +35,18 @@ package struct RestrictionNotes {
 
     /// A line for each other restriction of a command whose action counts before this one's.
     package func staying(besides standing: [Restriction.Scope: Restriction]) -> [String] {
-        standing.filter { other in
-            other.key != scope && other.value.action.perSecond == nil
-                && other.value.action.isStricter(than: action) && other.key.overlaps(scope)
-        }.map { other in
+        standing.filter { $0.key != scope && countsBefore($0.key, $0.value.action) }.map { other in
             line(other.key, other.value.action, by: other.value.by, "which counts before this")
         }.sorted()
     }
 
     /// Whether the restriction counts before the command's for some pushes or events. Of limits
     /// that are not about the same, the narrowest counts, not the lowest.
-    private func isStricter(_ other: ConfiguredRestriction) -> Bool {
-        guard other.action.isStricter(than: action) else { return false }
-        if other.scope == scope { return true }
-        return other.action.perSecond == nil && other.scope.overlaps(scope)
+    private func countsBefore(
+        _ other: Restriction.Scope, _ otherAction: Restriction.Action
+    ) -> Bool {
+        guard otherAction.isStricter(than: action) else { return false }
+        return other == scope || otherAction.perSecond == nil && other.overlaps(scope)
     }
 
     private func line(_ other: ConfiguredRestriction, _ consequence: String) -> String {
