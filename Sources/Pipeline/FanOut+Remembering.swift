@@ -38,7 +38,7 @@ extension FanOut {
         case .some(let entries): pushed = lists.map { entries[$0.subject] ?? [] }
         case .unknown: pushed = []
         }
-        if book.settings.fanOutMax < .max || !withheld.isEmpty {
+        if book.settings.fanOutMax < .max {
             do throws(UnreadableRecord) {
                 try checkBound(event, at: position, now: now, header: header, book)
             } catch {

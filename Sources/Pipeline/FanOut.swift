@@ -126,7 +126,7 @@ struct FanOut: ~Copyable {
                     event, writtenAt: record.timestamp, topic: record.binding, now: now)
             }
             // Before it is traced: a withheld event is traced as a letter, and must not be drawn twice.
-            if book.settings.fanOutMax < .max || !withheld.isEmpty {
+            if book.settings.fanOutMax < .max {
                 try checkBound(event, at: position, now: now, header: header, book)
             }
             var traced: RecordPosition?

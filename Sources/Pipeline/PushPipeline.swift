@@ -78,6 +78,8 @@ package struct PushPipeline: ~Copyable {
         let gaps = book.settings.minimumGaps
         book.settings = settings
         restrictions.adopt(settings.restrictions)
+        // Nothing is withheld then, and nobody looks whether an event was released.
+        if settings.fanOutMax == .max { fanOut.withheld = [] }
         if settings.minimumGaps != gaps {
             book.pacing.adopt(settings, book.routing)
             let gaps = book.pacing.longGaps
@@ -241,7 +243,8 @@ package struct PushPipeline: ~Copyable {
         return nil
     }
 
-    /// The last event that was withheld because of its many tokens, unless it has been released.
+    /// The last events that were withheld because of their many tokens and have not been released,
+    /// the newest last.
     package var withheldEvents: [WithheldEvent] { fanOut.withheld }
 
     /// This worker's share of what limits allow the fleet, from 0 to 1.

@@ -14,7 +14,9 @@ extension ConsumerWatch {
     /// is over, if it lasts so long.
     ///
     /// - Parameter deferred: how many deferred pushes the worker has.
-    mutating func report(isDeferredPaused: Bool, deferred: Int, now: Now, logger: Logger) {
+    mutating func report(
+        isDeferredPaused: Bool, deferred: @autoclosure () -> Int, now: Now, logger: Logger
+    ) {
         guard isDeferredPaused != isDeferredPauseReported else { return }
         guard isDeferredPaused else {
             isDeferredPauseReported = false
@@ -32,6 +34,6 @@ extension ConsumerWatch {
             no room for more deferred pushes (delivery.deferredMax, delivery.queuedBytesMax): \
             further ones wait in Kafka
             """,
-            metadata: ["deferred": .stringConvertible(deferred)])
+            metadata: ["deferred": .stringConvertible(deferred())])
     }
 }

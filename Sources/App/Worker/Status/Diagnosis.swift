@@ -243,7 +243,7 @@ struct Diagnosis {
         }
     }
 
-    /// Breakers and restrictions, which make pushes wait, are reported before.
+    /// Breakers, which make pushes wait, are reported before.
     private mutating func checkDeferred() {
         guard status.isDeferredPaused else { return }
         let deferred = status.load.deferred.counted("deferred push", plural: "deferred pushes")

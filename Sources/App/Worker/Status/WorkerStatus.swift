@@ -24,7 +24,8 @@ struct WorkerStatus: Sendable {
     var held: [HeldPartition] = []
     /// What operators have paused, dropped and limited.
     var restrictions: [Restriction.Scope: Restriction] = [:]
-    /// The last event that was withheld for its many tokens, until it is released.
+    /// The last events that were withheld for their many tokens and have not been released, the newest
+    /// last.
     var withheldEvents: [WithheldEvent] = []
     /// Nil where no schema registry is configured.
     var schemas: Schemas?
