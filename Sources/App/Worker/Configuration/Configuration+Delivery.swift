@@ -49,8 +49,9 @@ extension Configuration.Delivery {
                     + "pushes."),
             .value(
                 "deferredMax", \.deferredMax, .integer(1000...100_000_000),
-                "Deferred pushes that one worker keeps in memory, some 420 bytes each; above it "
-                    + "the topic's partitions wait to be read."
+                "Deferred pushes that one worker keeps in memory, some 400 bytes each; above it "
+                    + "the topic's partitions wait to be read. While they are read for the first "
+                    + "time there may be twice as many."
             ).live,
         ]
     }

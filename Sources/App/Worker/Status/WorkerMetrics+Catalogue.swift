@@ -277,9 +277,9 @@ extension WorkerMetrics {
         },
         counter(
             "lamplighter_subjects_dropped_total",
-            "How often a drop has ended one subject of an event as the event was read, which goes on "
-                + "with its others; or has ended what was on its way through the tokens of a subject "
-                + "or a kind, once for all events that shared the way."
+            "How often a drop has left out a subject of an event as the event was read (its other "
+                + "subjects are fanned out), or has stopped a fan-out under way, once for all events "
+                + "that shared it."
         ) { $0.counters.subjectsDropped },
         counter(
             "lamplighter_pushes_queued_total", "Pushes that events asked for and that were queued."
