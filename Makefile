@@ -122,10 +122,10 @@ chaos: build ## Run fleets while everything goes wrong, prove that nothing is lo
 		$(if $(LAMPLIGHTER_TEST_BOOTSTRAP),--bootstrap $(LAMPLIGHTER_TEST_BOOTSTRAP))
 
 mutate: deps ## Break a copy in many small ways, see that a test notices each (MUTATION=name, MUTATE='--jobs 2')
-	ONLY='$(MUTATION)' scripts/mutate.py $(MUTATE)
+	ONLY='$(MUTATION)' scripts/mutate_promises.py $(MUTATE)
 
 check-mutations: ## See that each mutation still applies to the sources
-	scripts/mutate.py --check
+	scripts/mutate_promises.py --check
 
 check-registrar: ## See what registrars answer, to schemathesis, killed replicas and the client package
 	scripts/check-registrar.sh $(ONLY)

@@ -55,7 +55,7 @@ import Testing
     private static func check(_ arguments: [String]) throws -> (status: Int32, output: String) {
         let process = Process()
         let pipe = Pipe()
-        process.executableURL = root.appending(path: "scripts/mutate.py")
+        process.executableURL = root.appending(path: "scripts/mutate_promises.py")
         process.arguments = ["--check"] + arguments
         process.environment = ProcessInfo.processInfo.environment.filter { $0.key != "ONLY" }
         process.standardOutput = pipe
