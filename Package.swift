@@ -142,7 +142,7 @@ let app: [Target] = [
     // The page that shows a worker in a browser: its files are compiled into the program.
     .target(
         name: "LivePage", dependencies: ["HTTPListener"], path: "Sources/App/LivePage",
-        resources: [.embedInCode("Assets")], swiftSettings: .house),
+        swiftSettings: .house, plugins: ["EmbedText"]),
     .floor(
         "App", "Worker",
         [
@@ -166,8 +166,7 @@ let app: [Target] = [
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         ],
-        path: "Sources/App/Registrar", resources: [.embedInCode("openapi.json")],
-        swiftSettings: .house),
+        path: "Sources/App/Registrar", swiftSettings: .house, plugins: ["EmbedText"]),
     // How both programs start and end.
     .floor(
         "App", "Entrypoint",
@@ -189,6 +188,8 @@ let app: [Target] = [
         swiftSettings: .house),
     // Tells the programs which commit they were built from.
     .plugin(name: "BuildCommit", capability: .buildTool(), path: "Sources/App/BuildCommit"),
+    // Compiles the texts that they serve into them.
+    .plugin(name: "EmbedText", capability: .buildTool(), path: "Sources/App/EmbedText"),
 ]
 
 // MARK: Lab: for trying out and proving; its program is not the one that runs in a cluster.

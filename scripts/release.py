@@ -36,7 +36,7 @@ PAPERS = ["README.md", "LICENSE", "NOTICES", "CHANGELOG.md", "SECURITY.md", "doc
           "deploy/grafana/lamplighter.json"]
 # What the image is made by; those that a commit has.
 RECIPE = ["deploy/Dockerfile", "deploy/Dockerfile.dockerignore", "deploy/install-packages.sh",
-          "deploy/packages-*.txt", "scripts/build-commit.sh", "scripts/pin-packages.sh"]
+          "deploy/packages-*.txt", "scripts/build-commit.sh", "scripts/embed-text.sh", "scripts/pin-packages.sh"]
 
 
 def run(*command):

@@ -15,9 +15,9 @@ package enum LivePage {
 
     /// The answer to a request for a part of the page; nil if the path is of something else.
     package static func answer(_ question: HTTPQuestion) -> HTTPAnswer? {
-        guard let (type, body) = assets[question.path] else { return nil }
+        guard let (type, text) = assets[question.path] else { return nil }
         guard question.method == .get else { return .notAllowed(but: [.get]) }
-        var answer = HTTPAnswer(contentType: "\(type); charset=utf-8", body: body)
+        var answer = HTTPAnswer(contentType: "\(type); charset=utf-8", body: Array(text.utf8))
         answer.headers["Content-Security-Policy"] = contentSecurityPolicy
         return answer
     }
@@ -31,14 +31,14 @@ package enum LivePage {
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
         + "img-src 'self' data:; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
 
-    private static let assets: [String: (type: String, body: [UInt8])] = [
-        "/": ("text/html", PackageResources.page_html),
-        "/page.css": ("text/css", PackageResources.page_css),
-        "/page.js": ("text/javascript", PackageResources.page_js),
-        "/chart.js": ("text/javascript", PackageResources.chart_js),
-        "/format.js": ("text/javascript", PackageResources.format_js),
-        "/panels.js": ("text/javascript", PackageResources.panels_js),
-        "/tables.js": ("text/javascript", PackageResources.tables_js),
-        "/wall.js": ("text/javascript", PackageResources.wall_js),
+    private static let assets: [String: (type: String, text: String)] = [
+        "/": ("text/html", EmbeddedText.page_html),
+        "/page.css": ("text/css", EmbeddedText.page_css),
+        "/page.js": ("text/javascript", EmbeddedText.page_js),
+        "/chart.js": ("text/javascript", EmbeddedText.chart_js),
+        "/format.js": ("text/javascript", EmbeddedText.format_js),
+        "/panels.js": ("text/javascript", EmbeddedText.panels_js),
+        "/tables.js": ("text/javascript", EmbeddedText.tables_js),
+        "/wall.js": ("text/javascript", EmbeddedText.wall_js),
     ]
 }
