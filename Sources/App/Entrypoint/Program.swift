@@ -11,12 +11,15 @@ internal import OpenSSL
 package enum Program {
     /// Runs the command that the command line names.
     package static func main<Root: ParsableCommand>(_ root: Root.Type) {
+        // Before anything that takes time.
+        StopRequests.hold()
         CrashReport.install(program: root.programName, version: Version.line(of: root.programName))
         // Writing to a socket that the peer has closed must fail, not end the process.
         BrokenPipe.ignoreSignal()
         // A command ends when it has its answer, whatever its other threads are doing.
         OpenSSLLibrary.keepUntilExit()
         var command = parsed(root)
+        if !(command is any StopsInOrder) { StopRequests.release() }
         // The simulators wait for SIGTERM and SIGINT on this thread, which is still the only one. A
         // main thread that runs tasks would take the signals instead: libdispatch parks it with
         // every signal unblocked.
@@ -62,6 +65,10 @@ package enum Program {
         }
     }
 }
+
+/// A command that takes over SIGTERM and SIGINT when it runs. Those that have come before it did are
+/// held for it, in `StopRequests`; any other command is ended by them.
+package protocol StopsInOrder: ParsableCommand {}
 
 extension ParsableCommand {
     fileprivate static var programName: String { configuration.commandName ?? "\(self)" }

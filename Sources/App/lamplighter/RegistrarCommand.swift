@@ -11,7 +11,7 @@ import ServiceLifecycle
 import UnixSignals
 import Worker
 
-struct RegistrarCommand: AsyncParsableCommand {
+struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
     static let configuration = CommandConfiguration(
         commandName: "registrar",
         abstract:
@@ -26,6 +26,7 @@ struct RegistrarCommand: AsyncParsableCommand {
 
     func run() async throws {
         Allocator.returnFreedMemory()
+        StopRequests.count([SIGTERM, SIGINT])
         let configuration = try options.load(for: .registrar)
         let log = LiveLog(configuration.log)
         let logger = log.logger
@@ -42,6 +43,7 @@ struct RegistrarCommand: AsyncParsableCommand {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
+                    .earlyStop,
                     .init(
                         service: registrar, successTerminationBehavior: .gracefullyShutdownGroup)
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))

@@ -10,7 +10,7 @@ import ServiceLifecycle
 import UnixSignals
 import Worker
 
-struct RunCommand: AsyncParsableCommand {
+struct RunCommand: AsyncParsableCommand, StopsInOrder {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Runs one worker of the fleet until SIGTERM or SIGINT.",
@@ -31,6 +31,7 @@ struct RunCommand: AsyncParsableCommand {
         Allocator.returnFreedMemory()
         // The signals must not end the process before they are trapped, below.
         Signals.ignore(WorkerSignals.trapped.map(\.rawValue))
+        StopRequests.count([SIGTERM, SIGINT])
         let configuration = try options.load()
         let source = Self.source(configuration)
         let log = LiveLog(configuration.log, source: source)
@@ -45,6 +46,7 @@ struct RunCommand: AsyncParsableCommand {
             configuration: ServiceGroupConfiguration(
                 // Services stop from the last to the first, so signals are handled to the end.
                 services: [
+                    .earlyStop,
                     .init(
                         service: WorkerSignals(
                             worker: worker, options: options, log: log, logger: logger)),

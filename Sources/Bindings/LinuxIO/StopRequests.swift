@@ -8,13 +8,42 @@ internal import Synchronization
 package enum StopRequests {
     /// The count: an atomic, one of the few things that a signal handler may touch.
     private static let number = Atomic<Int>(0)
+    /// The signals that have come while they were held, one bit each.
+    private static let held = Atomic<UInt64>(0)
 
     /// SIGINT, SIGTERM and SIGHUP.
     package static let usual: [CInt] = [SIGINT, SIGTERM, SIGHUP]
+    /// Those by which something else may be asked of a program that runs for long.
+    private static let holdable = usual + [SIGUSR1, SIGUSR2]
 
-    /// From now on, for the whole process, the signals end nothing by themselves.
-    package static func count(_ signals: [CInt] = usual) {
+    /// Remembers signals until it is known what the program does with them, which `count` or
+    /// `release` says: one that comes while it reads its command line must neither end a program
+    /// that would have stopped in order, nor, if it is process 1, be lost.
+    ///
+    /// What the parent has had ignored, as `nohup` does, stays so.
+    package static func hold() {
         // Made before the first signal can come: a handler must not initialise it.
+        _ = held.load(ordering: .relaxed)
+        for signal in holdable {
+            let before = Glibc.signal(signal) { signal in
+                StopRequests.held.bitwiseOr(1 << UInt64(signal), ordering: .relaxed)
+            }
+            if isIgnoring(before) { Glibc.signal(signal, SIG_IGN) }
+        }
+    }
+
+    /// From now on signals do what they do to any program, and those that were held do so now.
+    package static func release() {
+        for signal in holdable {
+            let before = Glibc.signal(signal, SIG_DFL)
+            if isIgnoring(before) { Glibc.signal(signal, SIG_IGN) }
+        }
+        for signal in holdable where wasHeld(signal) { raise(signal) }
+    }
+
+    /// From now on, for the whole process, the signals end nothing by themselves. Those that were
+    /// held are counted.
+    package static func count(_ signals: [CInt] = usual) {
         _ = number.load(ordering: .relaxed)
         var counted = sigset_t()
         sigemptyset(&counted)
@@ -23,6 +52,7 @@ package enum StopRequests {
                 StopRequests.number.add(1, ordering: .relaxed)
             }
             sigaddset(&counted, signal)
+            if wasHeld(signal) { number.add(1, ordering: .relaxed) }
         }
         // A parent that starts us from one of libdispatch's threads hands its blocked signals on.
         pthread_sigmask(SIG_UNBLOCK, &counted, nil)
@@ -30,4 +60,12 @@ package enum StopRequests {
 
     /// How many have come.
     package static var received: Int { number.load(ordering: .relaxed) }
+
+    private static func wasHeld(_ signal: CInt) -> Bool {
+        held.load(ordering: .relaxed) & 1 << UInt64(signal) != 0
+    }
+
+    private static func isIgnoring(_ handler: (@convention(c) (CInt) -> Void)?) -> Bool {
+        unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
 }

@@ -7,7 +7,7 @@ import Entrypoint
 import FleetKit
 import Foundation
 
-struct ChaosCommand: ParsableCommand {
+struct ChaosCommand: ParsableCommand, StopsInOrder {
     static let configuration = CommandConfiguration(
         commandName: "chaos",
         abstract: "Runs workers while everything goes wrong, and proves that nothing was lost.",

@@ -6,7 +6,7 @@ import Demo
 import Entrypoint
 import FleetKit
 
-struct DemoCommand: ParsableCommand {
+struct DemoCommand: ParsableCommand, StopsInOrder {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "Shows two workers under traffic, kills them, and proves that nothing was lost.",

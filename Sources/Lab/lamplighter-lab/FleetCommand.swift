@@ -5,7 +5,7 @@ import ArgumentParser
 import Entrypoint
 import FleetKit
 
-struct FleetCommand: ParsableCommand {
+struct FleetCommand: ParsableCommand, StopsInOrder {
     static let configuration = CommandConfiguration(
         commandName: "fleet",
         abstract: "Runs workers, and a Kafka and an APNs for them, for others to write to.",

@@ -10,7 +10,7 @@ import PushModel
 import TestCertificates
 
 extension SimulateCommand {
-    struct APNS: ParsableCommand {
+    struct APNS: ParsableCommand, StopsInOrder {
         static let configuration = CommandConfiguration(
             commandName: "apns",
             abstract: "Runs an APNs simulator until SIGTERM, SIGINT or quit.",

@@ -8,7 +8,7 @@ import Foundation
 import PushModel
 
 extension SimulateCommand {
-    struct Devices: ParsableCommand {
+    struct Devices: ParsableCommand, StopsInOrder {
         static let configuration = CommandConfiguration(
             commandName: "devices",
             abstract: "Registers pretended iPhones with a registrar, as the client package does.",

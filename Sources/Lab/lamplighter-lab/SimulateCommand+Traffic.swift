@@ -10,7 +10,7 @@ import Logging
 import PushModel
 
 extension SimulateCommand {
-    struct Traffic: ParsableCommand {
+    struct Traffic: ParsableCommand, StopsInOrder {
         static let configuration = CommandConfiguration(
             commandName: "traffic",
             abstract: "Registers installations and reports changes that they show.",

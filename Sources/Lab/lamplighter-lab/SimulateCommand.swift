@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import EmbeddedKafka
+import Entrypoint
 
 struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,7 +11,7 @@ struct SimulateCommand: ParsableCommand {
         abstract: "Stands in for Apple, Kafka or those who use them, on this machine.",
         subcommands: [APNS.self, Kafka.self, Traffic.self, Devices.self])
 
-    struct Kafka: ParsableCommand {
+    struct Kafka: ParsableCommand, StopsInOrder {
         static let configuration = CommandConfiguration(
             abstract: "Runs an embedded Kafka until SIGTERM, SIGINT or quit.",
             discussion: EmbeddedKafka.limits + "\nStandard input understands:\n"

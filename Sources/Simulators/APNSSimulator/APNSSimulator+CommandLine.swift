@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Glibc
+internal import LinuxIO
 package import Logging
 internal import PushModel
 
@@ -21,7 +22,10 @@ extension APNSSimulator {
         sigaddset(&endings, SIGTERM)
         sigaddset(&endings, SIGINT)
         // The serving threads inherit the blocked signals.
+        StopRequests.count([SIGTERM, SIGINT])
         pthread_sigmask(SIG_BLOCK, &endings, nil)
+        // One that has come before is one more of those that are waited for below.
+        if StopRequests.received > 0 { kill(getpid(), SIGTERM) }
 
         let simulator = try APNSSimulator(options, logger: logger)
         try simulator.start()
