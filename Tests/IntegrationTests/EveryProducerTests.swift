@@ -95,11 +95,16 @@ extension `One worker` {
                     "-P", "-b", fleet.bootstrap, "-t", fleet.topics[.events], "-p", "3", "-K",
                     "\t", "-v", "-X", "transactional.id=\(token.hex)",
                 ], log: log)
+            let end = try await fleet.endOffset(of: .events, partition: 3)
             for _ in 0..<10 { producer.say("\(subject)\t{}") }
-            // So that the records are in the log before the end of the transaction.
-            try await Task.sleep(for: .seconds(3))
+            // They are in the log before the transaction ends.
+            while try await fleet.endOffset(of: .events, partition: 3) < end + 10 {
+                try await Task.sleep(for: .milliseconds(100))
+            }
             #expect(fleet.accepted(token) == 0)
             producer.signal(SIGINT)
+            // It waits for the next line before it looks whether it was signalled.
+            producer.endInput()
             _ = try await producer.finish(within: .seconds(60))
             // The next record of the partition is read, so that those before it have been passed.
             let other = TestToken()
@@ -121,5 +126,18 @@ extension Fleet {
             ["-P", "-b", bootstrap, "-t", topics[topic], "-K", "\t"] + options,
             program: "/usr/bin/kcat", input: lines.map { $0 + "\n" }.joined())
         guard result.status == 0 else { throw Timeout(description: "kcat: \(result.output)") }
+    }
+
+    /// The offset of the next record of a partition, by kcat.
+    fileprivate func endOffset(
+        of topic: FleetTopics.Written, partition: Int
+    ) async throws -> Int {
+        let place = "\(topics[topic]):\(partition):-1"
+        let result = try await run(
+            ["-Q", "-b", bootstrap, "-t", place], program: "/usr/bin/kcat")
+        let offset = result.output.split(separator: " ").last.flatMap {
+            Int($0.trimmingCharacters(in: .whitespacesAndNewlines))
+        }
+        return try #require(offset, "kcat: \(result.output)")
     }
 }

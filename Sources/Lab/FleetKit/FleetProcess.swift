@@ -38,6 +38,8 @@ package final class FleetProcess: Sendable {
                 executable: program, arguments: arguments, environment: environment, output: log,
                 errors: errors, input: inputFile)
         }
+        KeptLogs.keep(log, of: name)
+        if let errors { KeptLogs.keep(errors, of: name) }
         // The file is open and no longer needs its name.
         if let inputFile { try? FileManager.default.removeItem(atPath: inputFile) }
     }
@@ -63,6 +65,9 @@ package final class FleetProcess: Sendable {
     /// Writes a line to the process's standard input; false if that fails.
     @discardableResult
     package func say(_ line: String) -> Bool { child.say(line) }
+
+    /// Ends the process's standard input.
+    package func endInput() { child.endInput() }
 
     /// Everything that the process has written to its log so far.
     package var output: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
