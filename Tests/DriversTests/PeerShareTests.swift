@@ -62,6 +62,20 @@ internal import Testing
         #expect(shares.remembered <= PeerShares.rememberedMax)
     }
 
+    @Test func `a peer has its share of connections and no more, whatever room there is`() {
+        var limits = HTTPListenerSettings.Limits()
+        limits.connectionsMax = 1000
+        limits.connectionsPerPeerMax = 3
+        let shares = PeerShares(limits)
+        let taken = (0..<4).map { _ in shares.take(for: "many", now: start) }
+        #expect(taken == [true, true, true, false])
+        #expect(shares.take(for: "other", now: start))
+        shares.giveBack(of: "many")
+        #expect(shares.take(for: "many", now: start))
+        // One that has come for long has no more.
+        #expect(!shares.take(for: "many", now: later))
+    }
+
     // MARK: Many addresses
 
     private let later = NIODeadline.uptimeNanoseconds(31_000_000_000)
