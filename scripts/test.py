@@ -4,14 +4,14 @@
 """Runs every test that was built, most of them side by side, and sums up as the test runner does.
 
 The tests of drivers and of whole fleets mostly wait: each suite has a process of its own, and a few
-of them run at a time. What computes comes after them, so that it takes no time from those that
-watch one; but the longest begins with them, and computes while they leave a core idle. Where some
-fail, what failed is said again before the last line: a log that somebody else keeps may be cut."""
+of them run at a time. What computes runs beside them, less urgent than what watches the time, and on
+all cores once they have ended. What took longest is said at the end, and of each failure also what
+the programs have logged that the test had running. Where some fail, what failed is said again before
+the last line: a log that somebody else keeps may be cut."""
 
 import argparse
 import concurrent.futures
 import contextlib
-import dataclasses
 import os
 import pathlib
 import re
@@ -23,6 +23,7 @@ import threading
 import time
 
 from command_line import ROOT, fail, start
+from test_record import Run, logs_of, tests_of
 
 PROGRAM = "debug/lamplighterPackageTests.xctest"
 RUNNER_OPTIONS = ["--testing-library", "swift-testing", "--no-parallel"]
@@ -35,52 +36,17 @@ ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
 ALONE = (
     "IntegrationTests.`The bulkhead around a team whose key has expired`",
     "IntegrationTests.`A flood of the listeners and the pushes`")
-# The longest, whose clock is its own: it has what the processes that wait leave of the cores.
-MEANWHILE = "PipelineTests.`The whole pipeline in simulation`"
-# It uses a whole core for long, so it has a process of its own among those that compute, and begins
-# first.
-STALL = "IntegrationTests.`A stall of APNs`"
-APART = (*ALONE, MEANWHILE, STALL)
-LEAST_URGENT = 19
+# The longest of those that compute have processes of their own, and begin first.
+LONGEST = (
+    "PipelineTests.`The whole pipeline in simulation`",
+    "IntegrationTests.`A stall of APNs`")
+APART = (*ALONE, *LONGEST)
+# What computes leaves its turn to what watches the time of others.
+LESS_URGENT = 5
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
-SUMMARY = re.compile(
-    r"Test run with (\d+) tests? in (\d+) suites? (?:passed|failed) after [\d.]+ seconds"
-    r"(?: with (\d+) issues?)?")
-TELLS_FAILURE = re.compile("✘|Fatal error|error:")
-# Of what explains a failure, often the log of a program: how it begins, and how it ends.
-EXPLAINING_LINES = (3, 8)
-FAILURE_LINES_MAX = 200
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """What became of one process: the filter of its tests, its exit status, its output."""
-
-    selection: str | None
-    status: int
-    output: str
-
-    @property
-    def counts(self):
-        """Tests, suites and issues by its summary, which one that trapped has not written."""
-        summaries = SUMMARY.findall(self.output)
-        return [int(number or 0) for number in summaries[-1]] if summaries else [0, 0, 1]
-
-    @property
-    def complaints(self):
-        """Of each failure the line, and what explains it."""
-        blocks = []
-        for line in self.output.splitlines():
-            if TELLS_FAILURE.search(line):
-                blocks.append([])
-            elif line.startswith(("◇", "✔")):
-                continue
-            if blocks:
-                blocks[-1].append(line)
-        shown = [line for block in blocks for line in shortened(block)]
-        return shown + [
-            f"✘ The process of {self.selection or 'all tests'} ended with {self.status}."]
+FAILURE_LINES_MAX = 300
+SLOWEST = 10
 
 
 class Runner:
@@ -110,50 +76,61 @@ class Runner:
             apart = [filter_of(suite) for suite in APART]
             filters = ["--filter", selection, *(
                 f"--skip={each}" for each in apart if each != selection)]
-        with tempfile.TemporaryFile() as log:
-            process = self._start(filters, niceness, log)
-            try:
-                status = process.wait()
-            finally:
-                self._kill(process)
-            log.seek(0)
-            run = Run(selection, status, log.read().decode(errors="replace"))
+        with tempfile.TemporaryDirectory(prefix="lamplighter-tests-") as name:
+            run = self._run(selection, filters, niceness, pathlib.Path(name))
         with self.lock:
             print(run.output, end="")
         return run
 
-    def run_each(self, selections, jobs):
-        """Runs the tests of each filter in a process, at most so many at a time."""
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    def _run(self, selection, filters, niceness, folder):
+        events, output = folder / "events.ndjson", folder / "output"
+        began = time.monotonic()
+        with open(output, "wb") as log:
+            process = self._start(
+                [*filters, f"--event-stream-output-path={events}", "--event-stream-version=0"],
+                niceness, log, folder)
             try:
-                return list(pool.map(self.run, selections))
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            finally:
+                self._kill(process)
+        tests = tests_of(events)
+        return Run(
+            selection, process.returncode, output.read_text(errors="replace"),
+            time.monotonic() - began, usage.ru_utime + usage.ru_stime, tests,
+            logs_of(folder, tests))
+
+    def run_all(self, waiting, computing, jobs):
+        """Runs the tests of each filter in a process of its own: of those that wait so many at a time,
+        and beside them those that compute, on all cores but one as long as somebody waits."""
+        cores = max(1, min(jobs, os.cpu_count()))
+        idle = threading.Semaphore(max(1, cores - 1))
+
+        def compute(selection):
+            with idle:
+                return self.run(selection, niceness=LESS_URGENT)
+
+        with (concurrent.futures.ThreadPoolExecutor(cores) as computers,
+              concurrent.futures.ThreadPoolExecutor(jobs) as waiters):
+            try:
+                computed = [computers.submit(compute, each) for each in computing]
+                runs = list(waiters.map(self.run, waiting))
+                if cores > 1:
+                    idle.release()
+                return runs + [future.result() for future in computed]
             except BaseException:
                 self._end()
                 raise
 
-    @contextlib.contextmanager
-    def meanwhile(self, selections):
-        """Runs the tests of each filter, one after the other, with what time the block leaves.
-
-        Yields the runs; all of them once the block has ended."""
-        runs = []
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            futures = [pool.submit(self.run, each, niceness=LEAST_URGENT) for each in selections]
-            try:
-                yield runs
-                runs += [future.result() for future in futures]
-            except BaseException:
-                self._end()
-                raise
-
-    def _start(self, options, niceness, log):
+    def _start(self, options, niceness, log, folder):
         with self.lock:
             if self.is_ended:
                 raise InterruptedError
             process = subprocess.Popen(
                 ["nice", "-n", str(niceness), self.program, *RUNNER_OPTIONS, *options, *self.options],
                 cwd=ROOT,
-                env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                # Where the programs of a test leave their logs, for the message of its failure.
+                env={**ENVIRONMENT, "LAMPLIGHTER_TEST_LOGS": str(folder)}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 # Not a session of its own: Linux shares out time between sessions first, and would not
                 # look at how urgent their processes are.
                 process_group=0)
@@ -175,12 +152,6 @@ class Runner:
             self._kill(process)
 
 
-def shortened(lines):
-    """The beginning and the end of an explanation."""
-    first, last = EXPLAINING_LINES
-    return lines if len(lines) <= first + last else [*lines[:first], "  …", *lines[-last:]]
-
-
 def suite_of(test):
     """The outermost, with its module."""
     return test.split("/")[0]
@@ -192,18 +163,27 @@ def filter_of(name):
 
 
 def selections(suites):
-    """One filter for each process: of what waits, of what computes meanwhile or after it, and of
-    what must be alone."""
+    """One filter for each process: of what waits, of what computes, and of what must be alone."""
     apart = [suite for suite in suites if suite not in APART]
     # The longest suites are those of whole fleets: they come first.
     waiting = [suite for module in WAITING for suite in apart if suite.split(".")[0] == module]
     modules = dict.fromkeys(suite.split(".")[0] for suite in apart)
-    meanwhile = [suite for suite in (MEANWHILE,) if suite in suites]
-    computing = [suite for suite in (STALL,) if suite in suites]
+    computing = [suite for suite in LONGEST if suite in suites]
     computing += [module for module in modules if module not in WAITING]
     alone = [suite for suite in ALONE if suite in suites]
-    groups = (waiting, meanwhile, computing, alone)
-    return [[filter_of(each) for each in group] for group in groups]
+    return [[filter_of(each) for each in group] for group in (waiting, computing, alone)]
+
+
+def print_slowest(runs):
+    """The tests and the processes that take longest: where time can be had back."""
+    tests = sorted((test for run in runs for test in run.tests), key=lambda test: -test.seconds)
+    print("The slowest tests:")
+    for test in tests[:SLOWEST]:
+        print(f"{test.seconds:6.1f} s  {test.name}")
+    print("The slowest processes (seconds, and seconds of CPU with those of their programs):")
+    for run in sorted(runs, key=lambda run: -run.seconds)[:SLOWEST]:
+        print(f"{run.seconds:6.1f} s {run.cpu_seconds:6.1f} s  {run.name}")
+    print(f"{sum(run.cpu_seconds for run in runs):6.0f} s of CPU in all")
 
 
 def summed_up(runs, seconds):
@@ -252,11 +232,10 @@ def main():
     if options.filter:
         runs = [runner.run(None)]
     else:
-        waiting, meanwhile, computing, alone = selections(dict.fromkeys(map(suite_of, tests)))
-        with runner.meanwhile(meanwhile) as runs:
-            runs += runner.run_each(waiting, options.jobs)
-            runs += runner.run_each(computing, min(options.jobs, os.cpu_count()))
-        runs += runner.run_each(alone, 1)
+        waiting, computing, alone = selections(dict.fromkeys(map(suite_of, tests)))
+        runs = runner.run_all(waiting, computing, options.jobs)
+        runs += [runner.run(each) for each in alone]
+    print_slowest(runs)
     has_passed = summed_up(runs, time.monotonic() - began)
     if has_passed and not options.filter and sum(run.counts[0] for run in runs) != len(tests):
         fail(f"not all of {len(tests)} tests were run")

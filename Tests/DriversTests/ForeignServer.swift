@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
@@ -42,8 +43,9 @@ final class ForeignServer {
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [name] + arguments
         process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
+        let log = KeptLogs.output(of: name)
+        process.standardOutput = log
+        process.standardError = log
         try process.run()
         try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
     }

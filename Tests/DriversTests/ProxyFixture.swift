@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 internal import Logging
@@ -30,8 +31,9 @@ final class TinyProxy {
             toFile: directory.file("conf"), atomically: true, encoding: .utf8)
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = ["tinyproxy", "-d", "-c", directory.file("conf")]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
+        let output = KeptLogs.output(of: "tinyproxy")
+        process.standardOutput = output
+        process.standardError = output
         try process.run()
         let deadline = ContinuousClock.now + .seconds(20)
         while !log.contains("Accepting connections"), ContinuousClock.now < deadline {
@@ -76,7 +78,7 @@ final class PlayedProxy {
         process.arguments = [
             "python3", "-c", Self.program, String(port), answer ?? "", directory.file("heard"),
         ]
-        process.standardError = FileHandle.nullDevice
+        process.standardError = KeptLogs.output(of: "proxy")
         try process.run()
         let deadline = ContinuousClock.now + .seconds(20)
         while !FileManager.default.fileExists(atPath: directory.file("heard")),

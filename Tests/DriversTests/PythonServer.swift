@@ -30,8 +30,9 @@ final class PythonServer {
         process.arguments = ["python3", directory.file("program.py"), directory.path]
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
+        let log = KeptLogs.output(of: "python3")
+        process.standardOutput = log
+        process.standardError = log
         try process.run()
         let deadline = ContinuousClock.now + .seconds(60)
         while port == 0, ContinuousClock.now < deadline {
