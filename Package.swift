@@ -228,7 +228,7 @@ let tests: [Target] = [
     .tests(
         "BindingsTests",
         [
-            "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson", "LinuxIO",
+            "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson", "LinuxIO",
             "FlatMemory",
         ]),
     .tests(

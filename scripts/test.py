@@ -31,22 +31,26 @@ RUNNER_OPTIONS = ["--testing-library", "swift-testing", "--no-parallel"]
 WAITING = ("IntegrationTests", "DriversTests")
 # The program that prints the stack of a crash can hang if a thread does not stop, and the run with
 # it.
-ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
-# These tests compare latencies, which other processes would increase.
-ALONE = (
-    "IntegrationTests.`The bulkhead around a team whose key has expired`",
-    "IntegrationTests.`A flood of the listeners and the pushes`")
-# The longest of those that compute have processes of their own, and begin first.
-LONGEST = (
+ENVIRONMENT = {
+    "SWIFT_BACKTRACE": "enable=no",
+    # A short form of the simulation: make check and make simulate have the long one.
+    "LAMPLIGHTER_SEEDS": "60",
+    **os.environ}
+# What takes longest begins first: of what waits, and of what computes, in processes of their own.
+FIRST = tuple(f"IntegrationTests.{suite}" for suite in (
+    "`The diagnosis of a running worker`", "`A demo`", "`Paced pushes of a fleet`",
+    "`A demo that somebody ends`", "`Restriction commands and a running fleet`",
+    "`The rotation of a worker's signing key`", "`Deferred pushes on the command line`",
+    "`The command line`", "`A crash of a worker`", "`A flooded topic`", "Chaos",
+    "`The bulkhead around a team whose key has expired`"))
+APART = (
     "PipelineTests.`The whole pipeline in simulation`",
     "IntegrationTests.`A stall of APNs`")
-APART = (*ALONE, *LONGEST)
 # What computes leaves its turn to what watches the time of others.
 LESS_URGENT = 5
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
 FAILURE_LINES_MAX = 300
-SLOWEST = 10
 
 
 class Runner:
@@ -163,25 +167,25 @@ def filter_of(name):
 
 
 def selections(suites):
-    """One filter for each process: of what waits, of what computes, and of what must be alone."""
-    apart = [suite for suite in suites if suite not in APART]
-    # The longest suites are those of whole fleets: they come first.
-    waiting = [suite for module in WAITING for suite in apart if suite.split(".")[0] == module]
-    modules = dict.fromkeys(suite.split(".")[0] for suite in apart)
-    computing = [suite for suite in LONGEST if suite in suites]
-    computing += [module for module in modules if module not in WAITING]
-    alone = [suite for suite in ALONE if suite in suites]
-    return [[filter_of(each) for each in group] for group in (waiting, computing, alone)]
+    """One filter for each process: of what waits, and of what computes."""
+    others = [suite for suite in suites if suite not in APART]
+    waiting = [suite for suite in FIRST if suite in others]
+    waiting += [suite for module in WAITING for suite in others
+                if suite.split(".")[0] == module and suite not in FIRST]
+    computing = [suite for suite in APART if suite in suites]
+    computing += [module for module in dict.fromkeys(suite.split(".")[0] for suite in others)
+                  if module not in WAITING]
+    return [filter_of(each) for each in waiting], [filter_of(each) for each in computing]
 
 
-def print_slowest(runs):
+def print_slowest(runs, slowest):
     """The tests and the processes that take longest: where time can be had back."""
     tests = sorted((test for run in runs for test in run.tests), key=lambda test: -test.seconds)
     print("The slowest tests:")
-    for test in tests[:SLOWEST]:
+    for test in tests[:slowest]:
         print(f"{test.seconds:6.1f} s  {test.name}")
     print("The slowest processes (seconds, and seconds of CPU with those of their programs):")
-    for run in sorted(runs, key=lambda run: -run.seconds)[:SLOWEST]:
+    for run in sorted(runs, key=lambda run: -run.seconds)[:slowest]:
         print(f"{run.seconds:6.1f} s {run.cpu_seconds:6.1f} s  {run.name}")
     print(f"{sum(run.cpu_seconds for run in runs):6.0f} s of CPU in all")
 
@@ -204,8 +208,8 @@ def summed_up(runs, seconds):
 def parsed_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--jobs", type=int, default=min(3 * os.cpu_count(), JOBS_MAX), metavar="NUMBER",
-        help="how many processes that mostly wait run at a time (default: three for each core, at "
+        "--jobs", type=int, default=min(4 * os.cpu_count(), JOBS_MAX), metavar="NUMBER",
+        help="how many processes that mostly wait run at a time (default: four for each core, at "
              f"most {JOBS_MAX})")
     parser.add_argument(
         "--scratch-path", type=pathlib.Path, default=".build", metavar="FOLDER",
@@ -215,6 +219,9 @@ def parsed_options():
         help="run what matches, in one process")
     parser.add_argument(
         "--skip", action="append", default=[], metavar="EXPRESSION", help="leave out what matches")
+    parser.add_argument(
+        "--slowest", type=int, default=10, metavar="NUMBER",
+        help="how many of the slowest tests and processes are said at the end (default: 10)")
     return parser.parse_args()
 
 
@@ -225,17 +232,16 @@ def main():
     runner = Runner(ROOT / options.scratch_path / PROGRAM, options)
     tests = runner.tests()
     known = {suite_of(test) for test in tests}
-    for suite in APART:
+    for suite in (*FIRST, *APART):
         if suite not in known:
             fail(f"there is no suite {suite}")
     tests = [test for test in tests if not any(re.search(each, test) for each in options.skip)]
     if options.filter:
         runs = [runner.run(None)]
     else:
-        waiting, computing, alone = selections(dict.fromkeys(map(suite_of, tests)))
+        waiting, computing = selections(dict.fromkeys(map(suite_of, tests)))
         runs = runner.run_all(waiting, computing, options.jobs)
-        runs += [runner.run(each) for each in alone]
-    print_slowest(runs)
+    print_slowest(runs, options.slowest)
     has_passed = summed_up(runs, time.monotonic() - began)
     if has_passed and not options.filter and sum(run.counts[0] for run in runs) != len(tests):
         fail(f"not all of {len(tests)} tests were run")

@@ -15,7 +15,7 @@ TELLS_FAILURE = re.compile("✘|Fatal error|error:")
 EXPLAINING_LINES = (3, 8)
 # Of the log of each program that a failed test had running.
 LOG_LINES = 15
-LOGS_MAX = 12
+LOGS_MAX = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +112,10 @@ def logs_of(folder, tests):
         if not test.has_failed:
             continue
         # A second more: the file system's clock is a tick behind the other.
-        paths = [path for path in sorted(pathlib.Path(folder).glob("*.log"))
-                 if test.began - 1 <= path.stat().st_mtime]
-        for path in paths[:LOGS_MAX]:
+        written = {path: path.stat().st_mtime for path in pathlib.Path(folder).glob("*.log")}
+        latest = sorted((path for path, time in written.items() if time >= test.began - 1),
+                        key=written.get, reverse=True)
+        for path in latest[:LOGS_MAX]:
             lines = path.read_text(errors="replace").splitlines()
             said += [f"--- {path.name} during {test.name}",
                      *(f"  {line[:300]}" for line in lines[-LOG_LINES:])]

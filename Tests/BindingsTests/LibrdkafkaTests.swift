@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Rdkafka
 import Testing
 
@@ -146,12 +147,12 @@ import Testing
         var consumer: Client? = try client(.consumer)
         try consumer?.commit(both(at: 5), timeout: .seconds(10))
         try cluster.takeBrokerDown(1)
-        let start = ContinuousClock.now
+        let stopwatch = Stopwatch()
         #expect(throws: RdkafkaError.self) {
             try consumer?.commit(both(at: 6), timeout: .milliseconds(300))
         }
         consumer = nil
-        #expect(ContinuousClock.now - start < .seconds(10))
+        #expect(stopwatch.time < .seconds(10))
     }
 
     @Test func `a message carries its topic's identity for as long as the topic is held`()
@@ -191,9 +192,9 @@ import Testing
 
     @Test func `closing twice, or a consumer that never joined, ends at once`() throws {
         let consumer = try client(.consumer)
-        let start = ContinuousClock.now
+        let stopwatch = Stopwatch()
         #expect(consumer.closeConsumer(timeout: .seconds(5)))
         #expect(consumer.closeConsumer(timeout: .seconds(5)))
-        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(stopwatch.time < .seconds(5))
     }
 }

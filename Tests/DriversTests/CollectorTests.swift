@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import OTLPExporter
 import PushModel
 import Telemetry
@@ -94,9 +95,9 @@ import Testing
 
     @Test func `a collector that hangs, or is not there, costs a bounded time`() throws {
         let standIn = try CollectorStandIn(.silence)
-        let start = ContinuousClock.now
+        let stopwatch = Stopwatch()
         #expect(export(collector(standIn.endpoint)).outcome == .unanswered)
-        #expect(ContinuousClock.now - start < .seconds(40))
+        #expect(stopwatch.time < .seconds(40))
         // Nobody listens on the port of discard.
         let result = export(collector("http://127.0.0.1:9"))
         #expect(result.outcome == .unanswered && result.cause?.isEmpty == false)

@@ -333,21 +333,21 @@ struct `The command line` {
         #expect(!waiting.output.contains("FAIL"))
 
         // A single look without --wait has 10 s.
-        let start = ContinuousClock.now
+        let stopwatch = Stopwatch()
         let result = try await fleet.command(
             ["check", "--skip-apns", "--wait", "2s"],
             changing: ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"])
-        #expect(ContinuousClock.now - start < .seconds(9))
+        #expect(stopwatch.time < .seconds(9))
         #expect(result.status == 69)
         result.expect("wrong   Kafka does not answer")
     }
 
     @Test func `check does not wait for what no waiting mends`() async throws {
-        let start = ContinuousClock.now
+        let stopwatch = Stopwatch()
         let result = try await fleet.command(
             ["check", "--skip-apns", "--wait", "600s"],
             changing: ["fetch.wait.max.ms": "fetch.wait.most.ms"])
-        #expect(ContinuousClock.now - start < .seconds(300))
+        #expect(stopwatch.time < .seconds(300))
         #expect(result.status == 78)
         #expect(!result.output.contains("waiting"))
     }

@@ -58,9 +58,11 @@ struct `The diagnosis of a running worker` {
             "Pushes of credential home in production wait: "
             + (how == "answers nothing" ? "APNs " : "no connection to APNs is open")
         try await fleet.statusSays(said, of: worker)
-        // It goes on saying so, however the push waits.
+        // It goes on saying that they wait, however each of them does and whatever becomes of the
+        // connections.
         for _ in 0..<20 {
-            try await fleet.status(of: worker).expect(said)
+            try await fleet.status(of: worker).expect(
+                "Pushes of credential home in production wait: ")
             try await Task.sleep(for: .milliseconds(100))
         }
     }

@@ -17,7 +17,7 @@ package enum KeptLogs {
         link(path, kept)
     }
 
-    /// A file for what a program says that its test does not read; the null device where no logs are
+    /// A file for what a program says that its test does not read; a file that forgets it where no logs are
     /// kept.
     package static func output(of program: String) -> FileHandle {
         guard let kept = place(of: program) else { return .nullDevice }
