@@ -24,7 +24,7 @@ CHAOS_ROUNDS ?= $(or $(ROUNDS),20)
 # Lives that simulate tries.
 SIMULATE_SEEDS ?= $(or $(SEEDS),10000)
 
-# One mutation of Tests/Mutations, or a pattern of names; all when empty.
+# Mutations of Tests/Mutations, or patterns of their names; all when empty.
 MUTATION ?= $(ONLY)
 
 # One target of fuzz, all when empty; and how long all of them together run.

@@ -172,7 +172,9 @@ def choose(root, only):
         every = mutations.load(root / mutations.FOLDER)
     except mutations.Malformed as error:
         fail(error)
-    chosen = [each for each in every if fnmatch.fnmatchcase(each.name, only)]
+    patterns = only.split()
+    chosen = [each for each in every
+              if any(fnmatch.fnmatchcase(each.name, pattern) for pattern in patterns)]
     if not chosen:
         fail(f"there is no mutation {only}")
     check = mutations.Check(root)
@@ -205,8 +207,8 @@ def copy_folders(kept, jobs):
 def parsed_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", metavar="NAME", default=os.environ.get("ONLY") or "*",
-        help="the mutation to try, or a pattern such as 'backoff-*' (default: ONLY, else all)")
+        "--only", metavar="NAMES", default=os.environ.get("ONLY") or "*",
+        help="the mutations to try, or patterns such as 'backoff-*' (default: ONLY, else all)")
     parser.add_argument(
         "--check", action="store_true", help="see that each mutation applies, and build nothing")
     parser.add_argument(
