@@ -4,8 +4,8 @@
 # Each verb prints its commands before it runs them. `make` alone explains the verbs.
 
 # A variable has one meaning. Five have a short form, for the verb's main one: ROUNDS of chaos and of
-# the benchmarks, SECONDS of fuzz and bench-latency, MINUTES of soak, SEEDS of simulate, ONLY of mutate,
-# fuzz, check-surfaces, check-schemas, check-deploy and check-examples.
+# the benchmarks, SECONDS of fuzz and bench-latency, MINUTES of soak, SEEDS of simulate, ONLY of
+# mutate-promises, fuzz, check-surfaces, check-schemas, check-deploy and check-examples.
 
 # With 1 check-examples also builds the backend in Swift.
 SWIFT ?= 0
@@ -24,7 +24,7 @@ CHAOS_ROUNDS ?= $(or $(ROUNDS),20)
 # Lives that simulate tries.
 SIMULATE_SEEDS ?= $(or $(SEEDS),10000)
 
-# One mutation of Tests/Mutations, or a pattern of names; all when empty.
+# Mutations of Tests/Mutations, or patterns of their names; all when empty.
 MUTATION ?= $(ONLY)
 
 # One target of fuzz, all when empty; and how long all of them together run.
@@ -46,7 +46,7 @@ soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
-	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
+	check-format format docs manifests notices sbom release refresh-packages chaos mutate-promises check-mutations \
 	check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-overload bench-index \
 	bench-records bench-scaling check-performance clean
@@ -121,10 +121,10 @@ chaos: build ## Run fleets while everything goes wrong, prove that nothing is lo
 	.build/release/lamplighter-lab chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \
 		$(if $(LAMPLIGHTER_TEST_BOOTSTRAP),--bootstrap $(LAMPLIGHTER_TEST_BOOTSTRAP))
 
-mutate: deps ## Break a copy in many small ways, see that a test notices each (MUTATION=name, MUTATE='--jobs 2')
+mutate-promises: deps ## Break each promise in a copy, see that a test notices (ONLY=name, MUTATE='--jobs 2')
 	ONLY='$(MUTATION)' scripts/mutate_promises.py $(MUTATE)
 
-check-mutations: ## See that each mutation still applies to the sources
+check-mutations: ## See that each mutation of a promise still applies to the sources
 	scripts/mutate_promises.py --check
 
 check-registrar: ## See what registrars answer, to schemathesis, killed replicas and the client package

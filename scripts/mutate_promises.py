@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""Breaks a private copy of the program in one small way at a time, Tests/Mutations/*.toml, and
+"""Breaks a promise in a private copy of the program, one at a time, Tests/Mutations/*.toml, and
 shows that some test notices.
 
 A mutation is killed when a test fails, traps or hangs; it survives when all its tests pass. Exits
@@ -165,20 +165,26 @@ def options_of(selection):
     return ["--filter", selection, *skip, "--skip", ABOUT_MUTATIONS]
 
 
-def choose(folder, only):
-    """The mutations whose name matches; fails if one of them does not apply."""
+def choose(root, only):
+    """The mutations whose name matches, those of one module and one test target side by side: what
+    was built for one is what the next needs. Fails if one of them does not apply."""
     try:
-        every = mutations.load(folder)
+        every = mutations.load(root / mutations.FOLDER)
     except mutations.Malformed as error:
         fail(error)
-    chosen = [each for each in every if fnmatch.fnmatchcase(each.name, only)]
+    patterns = only.split()
+    chosen = [each for each in every
+              if any(fnmatch.fnmatchcase(each.name, pattern) for pattern in patterns)]
     if not chosen:
         fail(f"there is no mutation {only}")
-    check = mutations.Check(ROOT)
+    check = mutations.Check(root)
     problems = [problem for each in chosen for problem in check.problems(each)]
     if problems:
         fail("\n".join([f"{len(problems)} problems, nothing was built", *problems]))
-    return chosen
+    for promise in check.unbroken(every):
+        print(f"no mutation breaks {promise}")
+    located = [check.tree.located(each) for each in chosen]
+    return sorted(located, key=lambda each: (each.module, each.test_targets, each.name))
 
 
 @contextlib.contextmanager
@@ -201,8 +207,8 @@ def copy_folders(kept, jobs):
 def parsed_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", metavar="NAME", default=os.environ.get("ONLY") or "*",
-        help="the mutation to try, or a pattern such as 'backoff-*' (default: ONLY, else all)")
+        "--only", metavar="NAMES", default=os.environ.get("ONLY") or "*",
+        help="the mutations to try, or patterns such as 'backoff-*' (default: ONLY, else all)")
     parser.add_argument(
         "--check", action="store_true", help="see that each mutation applies, and build nothing")
     parser.add_argument(
@@ -214,9 +220,11 @@ def parsed_options():
         "--jobs", type=int, choices=range(1, 9), default=1, metavar="NUMBER",
         help="copies that work at a time; those after the first are beside it (default: 1)")
     parser.add_argument(
-        "--mutations", metavar="FOLDER", type=pathlib.Path, default=ROOT / mutations.FOLDER,
-        help=f"where the data files are (default: {mutations.FOLDER})")
+        "--root", metavar="FOLDER", type=pathlib.Path, default=ROOT,
+        help="check another tree than this program's")
     options = parser.parse_args()
+    if options.root != ROOT and not options.check:
+        parser.error("--root is for --check")
     if options.resume and not options.copy:
         parser.error("--resume needs the copy of the run before: --copy FOLDER or MUTATE_DIR")
     return options
@@ -225,7 +233,7 @@ def parsed_options():
 def main():
     options = parsed_options()
     start()
-    chosen = choose(options.mutations, options.only)
+    chosen = choose(options.root, options.only)
     if options.check:
         print(f"{len(chosen)} mutations apply")
         return

@@ -44,6 +44,7 @@ internal import Testing
     {
         let threats = try Self.threats()
         #expect(threats.count >= 14)
+        #expect(Set(threats.map(\.name)).count == threats.count, "mutations name them by heading")
         for threat in threats {
             for part in ["**At stake.** ", "**Controls.** ", "**Missing.** "] {
                 #expect(
