@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+from processes import PATIENCE
+
 # Each shift of the layout, with the elements that moved.
 WATCH_SHIFTS = """
 window.layoutShifts = [];
@@ -83,7 +85,7 @@ class Chromium:
             self.command("Browser.close")
         except (ProtocolError, OSError):
             self.process.kill()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=PATIENCE)
         os.close(self.commands)
         os.close(self.answers)
         shutil.rmtree(self.profile, ignore_errors=True)
@@ -96,7 +98,7 @@ class Chromium:
         if session:
             message["sessionId"] = session
         os.write(self.commands, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while True:
             answer = self.read(deadline)
             if answer is None:
@@ -186,7 +188,7 @@ class Tab:
         """Returns the visible text of an element."""
         return self.value(f"document.querySelector({json.dumps(selector)}).innerText")
 
-    def until(self, condition, seconds=15):
+    def until(self, condition, seconds=PATIENCE):
         """Waits until a condition holds, and returns how many seconds that took."""
         start = time.monotonic()
         while not self.value(condition):
@@ -199,7 +201,7 @@ class Tab:
     def turns(self, number):
         """Waits for the page to ask and show so many times, of which the first may be under way."""
         done = self.value("window.pauses.length")
-        self.until(f"window.pauses.length >= {done + number}", 60)
+        self.until(f"window.pauses.length >= {done + number}")
 
     def press(self, key, code=0, text=""):
         """Presses a key."""

@@ -8,6 +8,7 @@ import unittest
 
 from browser import Chromium, Tab
 from mock_worker import MockWorker
+from processes import PATIENCE
 
 READY = "!document.documentElement.hasAttribute('data-start') && document.querySelector('#pools tbody').rows.length > 0"
 
@@ -18,12 +19,14 @@ FOCUSED = """(() => {
         || element.type || element.tagName, style.outlineStyle !== 'none'];
 })()"""
 
-# The page's clock: it goes SPEED times as fast as the real one, and jumps by `ahead` milliseconds.
+# The page's clock: it goes SPEED times as fast as the real one, and jumps by `ahead` milliseconds. The
+# page waits for an answer without end, since a busy machine may take longer than its users would wait.
 CLOCK = """{
     const [later, now, begun] = [window.setTimeout, Date.now, Date.now()];
     window.ahead = 0;
     window.setTimeout = (turn, time) => later(turn, time / SPEED);
     Date.now = () => begun + (now() - begun) * SPEED + window.ahead;
+    AbortSignal.timeout = () => new AbortController().signal;
     window.age = () => Date.now() - begun;
 }"""
 
@@ -41,8 +44,8 @@ class PageTest(unittest.TestCase):
         self.addCleanup(worker.close)
         return worker
 
-    def tab(self, worker, *size, ready=READY, speed=1, **preferences):
-        """Opens the page of a worker. Time in it can go by faster than outside."""
+    def tab(self, worker, *size, ready=READY, speed=5, **preferences):
+        """Opens the page of a worker. Time in it goes by faster than outside."""
         tab = Tab(self.chromium, *size, **preferences)
         self.addCleanup(tab.close)
         tab.before_load(CLOCK.replace("SPEED", str(speed)))
@@ -57,7 +60,7 @@ class PageTest(unittest.TestCase):
         # What is under way may be of the earlier status. The next answer is not, and when the page asks
         # once more, it has shown that one.
         turn = worker.turn
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while worker.turn < turn + 2:
             self.assertLess(time.monotonic(), deadline, "the page asks no more")
             time.sleep(0.02)
