@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from registrars import APP, ENVIRONMENT, INSTALLATION, Registrars, controls, request
+from registrars import APP, ENVIRONMENT, INSTALLATION, IS_SHORT, Registrars, controls, request
 
 
 class Interface(unittest.TestCase):
@@ -204,7 +204,7 @@ class Description(unittest.TestCase):
             [pathlib.Path(sys.executable).with_name("schemathesis"), "run", schema, "--url",
              f"http://127.0.0.1:{self.registrars.ports['one']}", "--header",
              f"Authorization: Bearer {self.registrars.key}", "--checks", "all", "--exclude-checks", excluded,
-             "--phases", "examples,coverage,fuzzing", "--max-examples", "25", "--seed", "1"],
+             "--phases", "examples,coverage,fuzzing", "--max-examples", "8" if IS_SHORT else "25", "--seed", "1"],
             capture_output=True, text=True, env={**ENVIRONMENT, "NO_COLOR": "1"}, cwd=self.registrars.folder)
         lines = [line[:400] for line in run.stdout.splitlines()]
         self.assertEqual(run.returncode, 0, "\n".join(lines[-120:]))
