@@ -36,6 +36,9 @@ WATCH_TURNS = """{
     window.setTimeout = (turn, time) => { window.pauses.push(time); return later(turn, time); };
 }"""
 
+# A busy machine may take longer to answer than a page waits.
+WAIT_FOR_ANSWERS = "AbortSignal.timeout = () => new AbortController().signal;"
+
 
 class ProtocolError(Exception):
     """Chromium refused a command, ended or did not answer."""
@@ -141,8 +144,8 @@ class Tab:
             self.command(f"{domain}.enable")
         self.resize(width, height)
         self.prefer(**media)
-        self.before_load(WATCH_SHIFTS)
-        self.before_load(WATCH_TURNS)
+        for script in (WATCH_SHIFTS, WATCH_TURNS, WAIT_FOR_ANSWERS):
+            self.before_load(script)
 
     def close(self):
         self.chromium.command("Target.disposeBrowserContext", browserContextId=self.context)

@@ -19,14 +19,12 @@ FOCUSED = """(() => {
         || element.type || element.tagName, style.outlineStyle !== 'none'];
 })()"""
 
-# The page's clock: it goes SPEED times as fast as the real one, and jumps by `ahead` milliseconds. The
-# page waits for an answer without end, since a busy machine may take longer than its users would wait.
+# The page's clock: it goes SPEED times as fast as the real one, and jumps by `ahead` milliseconds.
 CLOCK = """{
     const [later, now, begun] = [window.setTimeout, Date.now, Date.now()];
     window.ahead = 0;
     window.setTimeout = (turn, time) => later(turn, time / SPEED);
     Date.now = () => begun + (now() - begun) * SPEED + window.ahead;
-    AbortSignal.timeout = () => new AbortController().signal;
     window.age = () => Date.now() - begun;
 }"""
 
