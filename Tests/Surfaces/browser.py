@@ -221,8 +221,9 @@ class Tab:
     def write(self, text):
         self.command("Input.insertText", text=text)
 
-    def complaints(self):
-        """Returns what the page has written to the console, and what Chromium has said about it."""
+    def complaints(self, of_status=True):
+        """Returns what the page has written to the console, and what Chromium has said about it; or without
+        what Chromium itself says when a worker gives no status, which no page can prevent."""
         self.value("0")
         found = []
         for event in self.chromium.events:
@@ -236,7 +237,10 @@ class Tab:
                 found.append(details.get("exception", {}).get("description", details["text"]))
             elif event["method"] == "Log.entryAdded":
                 entry = parameters["entry"]
-                found.append(f"{entry['level']}: {entry['text']} {entry.get('url', '')}")
+                is_of_status = entry["text"].startswith("Failed to load resource: ") and entry.get(
+                    "url", "").endswith("/status")
+                if of_status or not is_of_status:
+                    found.append(f"{entry['level']}: {entry['text']} {entry.get('url', '')}")
         return found
 
     def requested(self):
