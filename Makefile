@@ -99,13 +99,13 @@ refresh-packages: ## Put the versions of today into the lists that the image is 
 	scripts/refresh-packages.py
 
 check-deploy: ## See that deploy/ renders, is valid and keeps its rules (ONLY=test_kubernetes)
-	scripts/check-deploy.py $(ONLY)
+	scripts/check.py deploy $(ONLY)
 
 check-examples: ## See the garage app's backends lose nothing, its sources type-check (SWIFT=1, ONLY=test_quotes)
-	SWIFT=$(SWIFT) scripts/check-examples.py $(ONLY)
+	SWIFT=$(SWIFT) scripts/check.py examples $(ONLY)
 
 manifests: ## Rewrite deploy/kubernetes and the chart's schema and rules from their sources
-	scripts/check-deploy.py --write
+	scripts/check.py deploy --write
 
 notices: build ## Rewrite NOTICES, the licences of what the programs are linked with
 	scripts/third_party_notices.py .build/release
@@ -128,13 +128,13 @@ check-mutations: ## See that each mutation of a promise still applies to the sou
 	scripts/mutate_promises.py --check
 
 check-registrar: ## See what registrars answer, to schemathesis, killed replicas and the client package
-	scripts/check-registrar.sh $(ONLY)
+	scripts/check.py registrar $(ONLY)
 
 check-schemas: ## See records of fastavro, Protobuf and Confluent's serializers become the same JSON (ONLY=test_avro)
-	scripts/check-schemas.sh $(ONLY)
+	scripts/check.py schemas $(ONLY)
 
 check-surfaces: ## See the live page in Chromium, metrics with promtool, exports with OTLP's types
-	scripts/check-surfaces.sh $(ONLY)
+	scripts/check.py surfaces $(ONLY)
 
 conformance: deps ## Run both transports against everything a server may do, docs/transports.md
 	swift build --build-tests

@@ -25,16 +25,16 @@ class Collector:
     """A receiver of spans that decodes them with OpenTelemetry's own types."""
 
     def __init__(self, rig):
-        sys.path.insert(0, str(SURFACES))
-        from processes import python
+        sys.path.insert(0, str(ROOT / "scripts"))
+        from environments import python_of
         self.folder = rig.folder
         # It ends with its standard input.
         rig.start(
-            "collector", python(), SURFACES / "otlp_receiver.py", self.folder,
+            "collector", python_of("surfaces"), SURFACES / "otlp_receiver.py", self.folder,
             stdin=subprocess.PIPE)
         port = self.folder / "port"
         rig.wait_for("the collector", 120, port.exists)
-        self.endpoint = f"http://127.0.0.1:{port.read_text()}"
+        self.endpoint = f"http://127.0.0.1:{port.read_text().strip()}"
 
     def forget(self):
         (self.folder / "requests.ndjson").open("w").close()

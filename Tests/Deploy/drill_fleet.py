@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Surfaces"))
-from processes import APP, ENVIRONMENT, KEY, PROGRAMS, TEAM, Processes  # noqa: E402
+from processes import APP, ENVIRONMENT, KEY, PATIENCE, PROGRAMS, TEAM, Processes  # noqa: E402, F401
 
 # Of `-2` are those that replace others in a procedure.
 TOPICS = "events:4,registrations:4,suppressions:4,deferred:4,dead-letters:2,controls:2,registrations-2:8"
@@ -85,7 +85,7 @@ class Fleet(Processes):
             name, "lamplighter-lab", "simulate", "kafka", "--topics", topics,
             "--bootstrap-file", self.folder / f"{name}.address",
         )  # fmt: skip
-        return self.wait_for("Kafka", 30, lambda: self.printed(f"{name}.address").strip())
+        return self.wait_for("Kafka", lambda: self.printed(f"{name}.address").strip())
 
     def apns(self, *key, port=0):
         for file in ("address", "control"):
@@ -96,8 +96,8 @@ class Fleet(Processes):
             self.folder / "identity", "--team", TEAM, "--app", APP, "--app", "com.example.New",
             "--control", self.folder / "control", *key,
         )  # fmt: skip
-        address = self.wait_for("APNs", 30, lambda: self.printed("address"))
-        self.wait_for("APNs's control", 30, (self.folder / "control").exists)
+        address = self.wait_for("APNs", lambda: self.printed("address"))
+        self.wait_for("APNs's control", (self.folder / "control").exists)
         self.values["port"] = re.search(r"production \S+:(\d+)", address)[1]
 
     def tell_apns(self, command):
@@ -110,7 +110,7 @@ class Fleet(Processes):
         """Starts a worker, and waits until it is assigned; `program` may be the path of another version."""
         began = len(self.printed(f"{name}.log"))
         self.start(name, program, "run", "--config", configuration or self.configuration)
-        self.wait_for(name, 60, lambda: "assigned" in self.printed(f"{name}.log")[began:])
+        self.wait_for(name, lambda: "assigned" in self.printed(f"{name}.log")[began:])
         return began
 
     def changed(self, subject, partition):
@@ -205,7 +205,7 @@ class Drill(Fleet):
                     if re.search(pattern, line)]  # fmt: skip
 
         try:
-            self.wait_for(pattern, seconds, lines)
+            self.wait_for(pattern, lines, seconds)
         except AssertionError as fault:
             show(f"!! {fault}")
         show("\n".join(lines()[:6]))

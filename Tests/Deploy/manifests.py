@@ -9,20 +9,21 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import values_schema
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Surfaces"))
+from processes import ENVIRONMENT, PATIENCE, PROGRAMS, ROOT, reserve_port, some  # noqa: E402, F401
+
 DEPLOY = ROOT / "deploy"
 CHART_NAME = "helm/lamplighter"
 CHART = DEPLOY / CHART_NAME
 KUSTOMIZE = DEPLOY / "kubernetes"
 RULES = DEPLOY / "prometheus/rules.yaml"
-# Debug programs of this tree, or others, such as those that are installed.
-PROGRAMS = pathlib.Path(os.environ.get("LAMPLIGHTER_PROGRAMS", ROOT / ".build/debug"))
 BUILT = ROOT / ".build/deploy"
+# The program that stands in for Helm. scripts/check.py compiles it.
 RENDERER = BUILT / "renderer"
 # Unpacked by bootstrap.sh where another package's kubectl keeps Debian's from being installed.
 DEBIAN_KUBECTL = BUILT / "kubernetes-client/usr/bin/kubectl"
@@ -63,22 +64,8 @@ def kubectls():
     return found + ([installed] if installed else [])
 
 
-def build_renderer():
-    """Compiles the program that stands in for Helm, if its source is newer."""
-    source = HERE / "renderer/main.go"
-    if RENDERER.exists() and RENDERER.stat().st_mtime > source.stat().st_mtime:
-        return
-    BUILT.mkdir(parents=True, exist_ok=True)
-    # Debian's Go libraries are sources under this path.
-    environment = {
-        **os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOFLAGS": "",
-        "GOCACHE": str(BUILT / "go-cache")}
-    subprocess.run(["go", "build", "-o", RENDERER, source], check=True, env=environment)
-
-
 def rendered(values=(), chart=CHART, release="lamplighter"):
     """The text of each template of the chart, by its name. `values` are files."""
-    build_renderer()
     output = subprocess.run(
         [RENDERER, chart, *values], check=True, capture_output=True, text=True,
         env={**os.environ, "RELEASE_NAME": release}).stdout

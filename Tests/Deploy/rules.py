@@ -3,6 +3,8 @@
 
 """What must hold of the objects of one rendering. Each rule yields what is wrong."""
 
+import functools
+import json
 import pathlib
 import re
 
@@ -88,21 +90,31 @@ CUSTOM = closed(yaml.safe_load((HERE / "custom_resources.yaml").read_text()))
 def schemas(rendering):
     """Kubernetes's own schemas, without unknown fields; of custom resources those that are here."""
     for each in rendering.objects:
-        name = f"{each['kind']} {each['metadata']['name']}"
-        kind = f"{each['apiVersion']} {each['kind']}"
-        try:
-            if kind in CUSTOM:
-                properties = {"metadata": {"$ref": "#/$defs/metadata"}, "spec": CUSTOM[kind]}
-                jsonschema.validate(
-                    {key: each[key] for key in properties},
-                    {"$defs": CUSTOM["$defs"], "properties": properties})
-            else:
-                for version in VERSIONS:
-                    kubernetes_validate.validate(each, version, strict=True)
-        except jsonschema.ValidationError as error:
-            yield f"{name}: {'.'.join(map(str, error.path))}: {error.message}"
-        except kubernetes_validate.SchemaNotFoundError as error:
-            yield f"{name}: {error.message}"
+        problem = schema_problem(json.dumps(each, sort_keys=True))
+        if problem:
+            yield f"{each['kind']} {each['metadata']['name']}: {problem}"
+
+
+# Most objects of a rendering are those of the last one.
+@functools.cache
+def schema_problem(text):
+    """What the schemas have against an object, which is given as JSON."""
+    each = json.loads(text)
+    kind = f"{each['apiVersion']} {each['kind']}"
+    try:
+        if kind in CUSTOM:
+            properties = {"metadata": {"$ref": "#/$defs/metadata"}, "spec": CUSTOM[kind]}
+            jsonschema.validate(
+                {key: each[key] for key in properties},
+                {"$defs": CUSTOM["$defs"], "properties": properties})
+        else:
+            for version in VERSIONS:
+                kubernetes_validate.validate(each, version, strict=True)
+    except jsonschema.ValidationError as error:
+        return f"{'.'.join(map(str, error.path))}: {error.message}"
+    except kubernetes_validate.SchemaNotFoundError as error:
+        return error.message
+    return None
 
 
 def references(rendering):

@@ -11,13 +11,11 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
-import urllib.error
 import urllib.request
 
 import compose_rules
@@ -25,7 +23,7 @@ import yaml
 from compose_rules import FILE, ROOT, Compose
 
 sys.path.insert(0, str(ROOT / "Tests/Surfaces"))
-from processes import ENVIRONMENT, PROGRAMS, Processes  # noqa: E402
+from processes import ENVIRONMENT, PATIENCE, PROGRAMS, Processes, reserve_port, some  # noqa: E402
 
 TEXT = FILE.read_text()
 COMPOSE = Compose(TEXT)
@@ -98,7 +96,7 @@ class File(unittest.TestCase):
         self.assertEqual(set(yaml.safe_load(told.stdout)["services"]), set(COMPOSE.services))
 
     def test_has_no_breakage_that_goes_unnoticed(self):
-        for old, new, complaint in BREAKAGES:
+        for old, new, complaint in some(BREAKAGES):
             with self.subTest(new=new):
                 self.assertIn(old, TEXT)
                 found = compose_rules.complaints(Compose(TEXT.replace(old, new)))
@@ -156,9 +154,8 @@ class Prometheus(unittest.TestCase):
         ports = COMPOSE.services["prometheus"]["ports"][0].rpartition(":")[0]
         self.assertEqual(options["web.external-url"], f"http://{ports}")
         page = f"{options['web.user-assets']}/runbook.md"
-        with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as free:
-            address = "{}:{}".format(*free.getsockname())
-            free.close()
+        address = f"127.0.0.1:{reserve_port()}"
+        with tempfile.TemporaryDirectory() as folder:
             shutil.copy(COMPOSE.files("prometheus")[page], folder)
             (pathlib.Path(folder) / "prometheus.yml").write_text("{}")
             process = subprocess.Popen(
@@ -175,11 +172,12 @@ class Prometheus(unittest.TestCase):
 
     def answer(self, url):
         """What is at an address, once it answers."""
-        for _ in range(100):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(url) as answer:
+                with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
                     return answer.read()
-            except urllib.error.URLError:
+            except OSError:
                 time.sleep(0.1)
         return self.fail(f"nothing answers at {url}")
 
@@ -243,8 +241,8 @@ class Programs(unittest.TestCase):
         run.start("kafka", "lamplighter-lab", "simulate", "kafka", "--topics", topics,
                   "--bootstrap-file", self.folder / "kafka")
         run.start("apns", "lamplighter-lab", *self.command("apns", **{"8443": "0"}))
-        bootstrap = run.wait_for("Kafka", 30, lambda: run.printed("kafka").strip())
-        address = run.wait_for("APNs", 30, lambda: run.printed("address"))
+        bootstrap = run.wait_for("Kafka", lambda: run.printed("kafka").strip())
+        address = run.wait_for("APNs", lambda: run.printed("address"))
         port = re.search(r"production \S+:(\d+)", address)[1]
         text = COMPOSE.text("worker", "/etc/lamplighter/lamplighter.yaml")
         (self.folder / "lamplighter.yaml").write_text(self.here(text, **{
@@ -252,26 +250,26 @@ class Programs(unittest.TestCase):
             "port: 9464": "port: 0", "port: 9465": "port: 0", "port: 8444": "port: 0"}))
 
         subprocess.run([PROGRAMS / "lamplighter", *self.command("topics")], env=ENVIRONMENT,
-                       timeout=30, check=True, capture_output=True)
+                       timeout=PATIENCE, check=True, capture_output=True)
         for name in ("registrar", "worker"):
             run.start(name, "lamplighter", *self.command(name))
             self.becomes_healthy(name)
         self.register(run.port_in("registrar.log", "for registrations"))
 
         run.start("traffic", "lamplighter-lab", *self.command("traffic", **{"kafka:9092": bootstrap}))
-        run.wait_for("a push", 30, lambda: '"status":200' in run.printed("shared/pushes.ndjson"))
+        run.wait_for("a push", lambda: '"status":200' in run.printed("shared/pushes.ndjson"))
 
     def becomes_healthy(self, name):
         """Waits until a service's health check is content, which asks for what there is."""
         run, check = self.processes, COMPOSE.services[name]["healthcheck"]["test"]
         self.assertEqual(check[:3], ["CMD", "bash", "-c"])
-        health = run.wait_for("the probes", 30, lambda: run.port_in(f"{name}.log", "for probes"))
+        health = run.wait_for("the probes", lambda: run.port_in(f"{name}.log", "for probes"))
         script = check[-1].replace("9464", str(health))
 
         def is_healthy(script):
             return subprocess.run(["bash", "-c", script], capture_output=True, check=False).returncode == 0
 
-        run.wait_for(f"health of {name}", 30, lambda: is_healthy(script))
+        run.wait_for(f"health of {name}", lambda: is_healthy(script))
         self.assertFalse(is_healthy(script.replace("/readyz", "/nowhere")))
 
     def register(self, port):
@@ -283,7 +281,7 @@ class Programs(unittest.TestCase):
             f"http://127.0.0.1:{port}/{path}", method="PUT",
             data=json.dumps({"sequence": 1, "targets": [{"token": "00fc13", "shows": [shown]}]}).encode(),
             headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             self.assertEqual(answer.status // 100, 2)
 
 

@@ -9,11 +9,9 @@ objects are validated against Kubernetes's own schemas, those of KEDA, Strimzi a
 operator against a hand-written list of fields, and the worker itself reads the configurations."""
 
 import contextlib
-import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import unittest
@@ -22,7 +20,8 @@ import manifests
 import rules
 import yaml
 from breakages import BREAKAGES, CONFIG
-from manifests import KUSTOMIZE, PROGRAMS, ROOT, chart_objects, comparable, kustomized, values_of
+from manifests import (
+    ENVIRONMENT, KUSTOMIZE, PROGRAMS, ROOT, chart_objects, comparable, kustomized, reserve_port, some, values_of)
 
 # The folders, each with that of its values; None for those of the chart. The try-out has a Kafka
 # beside the worker, and is not the chart's.
@@ -30,11 +29,6 @@ FROM_CHART = [
     ("base", None), ("overlays/production", "overlays/production"),
     ("overlays/static-membership", "overlays/static-membership")]
 FOLDERS = [folder for folder, _ in FROM_CHART] + ["overlays/try-out"]
-
-# Variables with this prefix are configuration.
-ENVIRONMENT = {
-    name: value for name, value in os.environ.items() if not name.startswith("LAMPLIGHTER_")}
-
 
 @contextlib.contextmanager
 def folder_with(contents):
@@ -82,7 +76,7 @@ class Kustomize(unittest.TestCase):
             each.pod["spec"]["volumes"][0]["configMap"]["name"] for each in (before, after)))
 
     def test_every_breakage_is_noticed(self):
-        for folder, path, old, new, complaint in BREAKAGES:
+        for folder, path, old, new, complaint in some(BREAKAGES):
             with self.subTest(path=path, new=new), self.copy() as copied:
                 self.replace(copied, path, old, new)
                 found = rules.complaints(kustomized(folder, root=copied))
@@ -267,11 +261,8 @@ class Worker(unittest.TestCase):
         rendering = rules.Rendering(kustomized("overlays/try-out"))
         sidecar = rendering.pod["spec"]["initContainers"][0]
         text = rendering.text
-        with folder_with({}) as folder, socket.create_server(("127.0.0.1", 0)) as free:
-            # The port is free once the server is closed, and nobody else is given it meanwhile.
-            port = str(free.getsockname()[1])
-            free.close()
-
+        port = str(reserve_port())
+        with folder_with({}) as folder:
             def here(text):
                 return text.replace("/secrets/apns", str(folder)).replace("8443", port)
 

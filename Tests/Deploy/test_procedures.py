@@ -10,7 +10,7 @@ import signal
 import subprocess
 import unittest
 
-from drill_fleet import APP, ENVIRONMENT, PROGRAMS, TOKEN, Fleet
+from drill_fleet import APP, ENVIRONMENT, PATIENCE, PROGRAMS, TOKEN, Fleet
 
 
 class Procedure(unittest.TestCase):
@@ -48,7 +48,7 @@ class Procedure(unittest.TestCase):
 
     def wait_for(self, text, *words):
         """Waits until the worker says something of a subject or an installation."""
-        self.fleet.wait_for(text, 30, lambda: text in self.explained(*words))
+        self.fleet.wait_for(text, lambda: text in self.explained(*words))
 
     def tell_kafka(self, command):
         self.fleet.running["kafka"].stdin.write(f"{command}\n".encode())
@@ -61,7 +61,7 @@ class Procedure(unittest.TestCase):
                 self.tell_kafka(f"topicerr lamplighter.{topic} 3")
                 self.addCleanup(self.tell_kafka, f"topicerr lamplighter.{topic} 0")
                 done = subprocess.run(
-                    [PROGRAMS / "lamplighter", "run", "--config", self.fleet.configuration], timeout=60,
+                    [PROGRAMS / "lamplighter", "run", "--config", self.fleet.configuration], timeout=PATIENCE,
                     capture_output=True, text=True, check=False, env=ENVIRONMENT)
                 self.tell_kafka(f"topicerr lamplighter.{topic} 0")
                 self.assertEqual(done.returncode, 78, done.stdout + done.stderr)
@@ -72,10 +72,10 @@ class Procedure(unittest.TestCase):
         self.wait_for("1 token", "--subject", "fence-8")
         self.fleet.changed("fence-8", 0)
         listed = ("dead-letters", "list", "--reason", "missingApp")
-        self.fleet.wait_for("the dead letter", 30, lambda: "missingApp 1" in self.told(*listed))
+        self.fleet.wait_for("the dead letter", lambda: "missingApp 1" in self.told(*listed))
         self.fleet.write(binding=f"app: {APP}")
         self.fleet.running["worker-1"].send_signal(signal.SIGHUP)
-        self.fleet.wait_for("the reload", 30, lambda: "is reloaded" in self.fleet.printed("worker-1.log"))
+        self.fleet.wait_for("the reload", lambda: "is reloaded" in self.fleet.printed("worker-1.log"))
         redrive = ("dead-letters", "redrive", "--reason", "missingApp")
         self.assertIn("would redrive 0 pushes and 1 unreadable event", self.told(*redrive, "--dry-run"))
         self.assertIn("redriven 0 pushes and 1 unreadable event", self.told(*redrive))

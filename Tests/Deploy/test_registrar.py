@@ -18,8 +18,8 @@ import unittest
 import manifests
 import rules
 import yaml
-from manifests import PROGRAMS, chart_objects
-from test_kubernetes import ENVIRONMENT, rendered_with
+from manifests import ENVIRONMENT, PATIENCE, PROGRAMS, chart_objects
+from test_kubernetes import rendered_with
 
 ON = "registrar: {enabled: true}"
 TLS = "registrar: {enabled: true, tls: {secretName: registrar-tls}}"
@@ -228,7 +228,7 @@ class Program(unittest.TestCase):
                 [PROGRAMS / "lamplighter", "registrar", "--config", folder / "registrar.yaml"],
                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             # It asks Kafka for the topic's settings first, and is not waited for without end.
-            limit = threading.Timer(60, process.kill)
+            limit = threading.Timer(PATIENCE, process.kill)
             limit.start()
             with process:
                 output = ""

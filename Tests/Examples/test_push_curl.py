@@ -7,29 +7,23 @@ import json
 import os
 import re
 import secrets
-import signal
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-from garage import ENVIRONMENT, PROGRAMS, wait_for
-
+from garage import ENVIRONMENT, PATIENCE, PROGRAMS, Processes
 
 
 class PushCurl(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.apns = cls.enterClassContext(subprocess.Popen(
-            [PROGRAMS / "lamplighter-lab", "simulate", "apns", "--address-file", "address",
-             "--ca-file", "ca.pem", "--key-out", "key.p8", "--team", "ABCDE12345",
-             "--key-id", "FGHIJ67890", "--app", "com.example.garage"],
-            cwd=cls.folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=ENVIRONMENT))
-        cls.addClassCleanup(cls.apns.send_signal, signal.SIGKILL)
-        address = cls.folder / "address"
-        wait_for("the APNs simulator", lambda: address.exists() and "production" in address.read_text())
-        host, port = re.search(r"production (\S+):(\d+)", address.read_text()).groups()
+        cls.processes = Processes()
+        cls.addClassCleanup(cls.processes.close)
+        cls.folder = cls.processes.folder
+        cls.processes.start(
+            "apns", "lamplighter-lab", "simulate", "apns", "--address-file", "address", "--ca-file", "ca.pem",
+            "--key-out", "key.p8", "--team", "ABCDE12345", "--key-id", "FGHIJ67890", "--app", "com.example.garage")
+        address = cls.processes.wait_for("the APNs simulator", lambda: cls.processes.printed("address"))
+        host, port = re.search(r"production (\S+):(\d+)", address).groups()
         (cls.folder / "lamplighter.yaml").write_text(f"""
 kafka: {{bootstrap: "127.0.0.1:1"}}
 apns:
@@ -44,11 +38,11 @@ apns:
         return subprocess.run(
             [PROGRAMS / "lamplighter", "push", "--config", "lamplighter.yaml", "--environment", "production",
              "--app", "com.example.garage", *options],
-            cwd=self.folder, input=secrets.token_hex(32) + "\n", capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+            cwd=self.folder, input=secrets.token_hex(32) + "\n", capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE)
 
     def run_by_a_shell(self, command):
         return subprocess.run(
-            ["sh", "-euc", command], capture_output=True, text=True, timeout=60, cwd=self.folder,
+            ["sh", "-euc", command], capture_output=True, text=True, timeout=PATIENCE, cwd=self.folder,
             env={name: value for name, value in os.environ.items() if "proxy" not in name.lower()})
 
     def test_no_provider_token_is_printed_unless_asked_for(self):

@@ -5,50 +5,24 @@
 
 import http.client
 import json
-import os
 import pathlib
-import signal
+import re
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Surfaces"))
 
-from processes import APP, ENVIRONMENT, KEY, PROGRAMS, ROOT, TEAM, Processes, python  # noqa: E402, F401
+from processes import (  # noqa: E402, F401
+    APP, ENVIRONMENT, IS_SHORT, KEY, PATIENCE, PROGRAMS, ROOT, TEAM, Processes, reserve_port)
 
-REQUIREMENTS = ROOT / "Tests/Registrar/requirements.txt"
-VENV = ROOT / ".build/registrar-venv"
 INSTALLATION = f"/v1/apps/{APP}/environments/production/installations"
-
-# Reads topics to their ends: the last value of each key, as JSON.
-READ_TABLE = """
-import json, sys
-from confluent_kafka import Consumer, TopicPartition, OFFSET_BEGINNING
-consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "reader", "enable.partition.eof": True,
-                     "fetch.wait.max.ms": 50})
-count = len(consumer.list_topics(sys.argv[2], 30).topics[sys.argv[2]].partitions)
-consumer.assign([TopicPartition(sys.argv[2], each, OFFSET_BEGINNING) for each in range(count)])
-table, ends = {}, set()
-while len(ends) < count:
-    message = consumer.poll(30)
-    if message is None:
-        sys.exit("the topic is not read to its end")
-    if message.error():
-        ends.add(message.partition())
-    else:
-        table[message.key().decode()] = message.value() and json.loads(message.value())
-print(json.dumps(table))
-"""
-
-
-def tools():
-    """The Python that has the programs of requirements.txt."""
-    return python(REQUIREMENTS, VENV)
 
 
 class Registrars(Processes):
     """An embedded Kafka, and registrars that share its registrations topic."""
 
     PARTITIONS = 8
+    SESSION_MS = 6000
 
     def __init__(self, apps="*"):
         super().__init__()
@@ -59,7 +33,7 @@ class Registrars(Processes):
                 f"lamplighter.registrations:{self.PARTITIONS}", "lamplighter.events:4",
                 "lamplighter.suppressions:2", "lamplighter.deferred:2", "lamplighter.dead-letters:1",
                 "lamplighter.controls:1"]))
-        self.bootstrap = self.wait_for("Kafka", 30, lambda: self.printed("bootstrap").strip())
+        self.bootstrap = self.wait_for("Kafka", lambda: self.printed("bootstrap").strip())
         (self.folder / "peer").write_text("a-token-that-the-registrars-share\n")
         self.key = subprocess.run(
             [PROGRAMS / "lamplighter", "registrar-key", "create", "--id", "tests", "--app", apps, "--append",
@@ -69,12 +43,12 @@ class Registrars(Processes):
         return {
             "bootstrap": self.bootstrap,
             "properties": {
-                "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 20}}
+                "session.timeout.ms": self.SESSION_MS, "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 20}}
 
     def start_registrar(self, name, has_others=False, **more):
-        """Starts a registrar on a port of the system's choice, or on the one that it had before."""
-        port = self.ports.get(name) or free_port()
-        health = self.healths.get(name) or free_port()
+        """Starts a registrar on a port that is free, or on the one that it had before."""
+        port = self.ports.get(name) or reserve_port()
+        health = self.healths.get(name) or reserve_port()
         registrar = {
             "port": port, "auth": {"serviceKeysFile": str(self.folder / "keys")},
             "requestsPerSecond": 100_000, "requestsPerSecondOfInstallation": 10_000, **more}
@@ -88,7 +62,7 @@ class Registrars(Processes):
 
     def wait_until_ready(self, *names):
         for name in names:
-            self.wait_for(f"{name} to be ready", 60, lambda name=name: self.is_ready(name))
+            self.wait_for(f"{name} to be ready", lambda name=name: self.is_ready(name))
 
     def is_ready(self, name):
         try:
@@ -96,33 +70,55 @@ class Registrars(Processes):
         except OSError:
             return False
 
-    def ask(self, name, method, path, body=None, timeout=30):
+    def ask(self, name, method, path, body=None, timeout=PATIENCE):
         return request(self.ports[name], method, path, body, self.key, timeout)
 
-    def kill(self, name, number=signal.SIGKILL):
-        """Sends a signal; a process that it ends is forgotten."""
-        os.kill(self.running[name].pid, number)
-        if number == signal.SIGKILL:
-            process = self.running.pop(name)
-            process.wait()
-            process.stdin.close()
+    def metric(self, name, series):
+        """A figure of a process: the sum of the series that begin so."""
+        _, _, page = request(self.healths[name], "GET", "/metrics")
+        return sum(map(float, re.findall(rf"^{re.escape(series)}(?:[{{,].*)? (\S+)$", page, re.M)))
+
+    def reader(self, topic):
+        """A Kafka client that is not ours, and the partitions of a topic."""
+        # Benchmarks, which read no topic, do without it.
+        from confluent_kafka import Consumer
+
+        consumer = Consumer({
+            "bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50})
+        return consumer, list(consumer.list_topics(topic, PATIENCE).topics[topic].partitions)
+
+    def written(self, topic):
+        """How many records a topic has."""
+        from confluent_kafka import TopicPartition
+
+        consumer, partitions = self.reader(topic)
+        try:
+            return sum(consumer.get_watermark_offsets(TopicPartition(topic, each), PATIENCE)[1]
+                       for each in partitions)
+        finally:
+            consumer.close()
 
     def table(self, topic="lamplighter.registrations"):
-        """What the topic has, read by a client that is not ours."""
-        read = subprocess.run(
-            [tools(), "-c", READ_TABLE, self.bootstrap, topic], check=True, capture_output=True, text=True)
-        return json.loads(read.stdout)
+        """The last value of each key of a topic, which is read to its ends."""
+        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+        consumer, partitions = self.reader(topic)
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        table, ends = {}, set()
+        while len(ends) < len(partitions):
+            message = consumer.poll(PATIENCE)
+            if message is None:
+                raise AssertionError(f"{topic} is not read to its end")
+            if message.error():
+                ends.add(message.partition())
+            else:
+                table[message.key().decode()] = message.value() and json.loads(message.value())
+        consumer.close()
+        return table
 
 
-def free_port():
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def request(port, method, path, body=None, key=None, timeout=30):
+def request(port, method, path, body=None, key=None, timeout=PATIENCE):
     """The status, the headers and the decoded body of an answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     headers = {}

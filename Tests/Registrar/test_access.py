@@ -7,10 +7,11 @@ import http.server
 import json
 import ssl
 import subprocess
+import sys
 import threading
 import unittest
 
-from registrars import ENVIRONMENT, INSTALLATION, Registrars, request, tools
+from registrars import ENVIRONMENT, INSTALLATION, PATIENCE, Registrars, request
 
 # Makes a key on P-256 and prints its JWK set, and then a token for each line of claims. Signed by a
 # library that is not ours.
@@ -40,7 +41,7 @@ class LoginService:
              "2", "-keyout", "login.key", "-out", "login.pem", "-subj", "/CN=localhost", "-addext",
              "subjectAltName=DNS:localhost"], check=True, capture_output=True, cwd=folder)
         self.issuer = subprocess.Popen(
-            [tools(), "-c", ISSUER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            [sys.executable, "-c", ISSUER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
         self.keys = self.issuer.stdout.readline().encode()
         keys = self.keys
 
@@ -71,7 +72,7 @@ class LoginService:
         self.server.shutdown()
         self.server.server_close()
         self.issuer.stdin.close()
-        self.issuer.wait(10)
+        self.issuer.wait(PATIENCE)
         self.issuer.stdout.close()
 
 
@@ -90,7 +91,7 @@ class Tokens(unittest.TestCase):
         cls.registrars.wait_until_ready("one")
         # Until the keys are fetched nobody can tell whether a token is good.
         cls.registrars.wait_for(
-            "the keys", 30, lambda: cls.put("I1", "user/7/door", cls.login.token(installation="I1"))[0] == 200)
+            "the keys", lambda: cls.put("I1", "user/7/door", cls.login.token(installation="I1"))[0] == 200)
 
     @classmethod
     def put(cls, installation, subject, token):

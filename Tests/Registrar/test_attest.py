@@ -8,9 +8,10 @@ import http.client
 import json
 import pathlib
 import subprocess
+import sys
 import unittest
 
-from registrars import APP, ENVIRONMENT, INSTALLATION, TEAM, Registrars, controls, request, tools
+from registrars import APP, ENVIRONMENT, INSTALLATION, PATIENCE, TEAM, Registrars, controls, request
 
 BASE = f"/v1/apps/{APP}/environments/production"
 
@@ -21,7 +22,7 @@ class Device:
     def __init__(self):
         script = pathlib.Path(__file__).with_name("attested_device.py")
         self.process = subprocess.Popen(
-            [tools(), script, f"{TEAM}.{APP}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, script, f"{TEAM}.{APP}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=ENVIRONMENT)
         self.root = json.loads(self.process.stdout.readline())
         self.counter = 0
@@ -39,7 +40,7 @@ class Device:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
         self.process.stdout.close()
 
 
@@ -71,7 +72,7 @@ class Attested(unittest.TestCase):
         return self.post(f"{INSTALLATION}/{installation}/attest", body)
 
     def send(self, authorization, method, path, body=""):
-        connection = http.client.HTTPConnection("127.0.0.1", self.registrars.ports["one"], timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.registrars.ports["one"], timeout=PATIENCE)
         try:
             connection.request(method, path, body, {
                 "Authorization": authorization, "Content-Type": "application/json"})

@@ -67,13 +67,13 @@ class Sets(unittest.TestCase):
 
     def test_a_set_that_kafka_does_not_acknowledge_is_completed_by_the_same_request(self):
         body = {"sequence": 1, "handlers": {name: controls(name) for name in "ABCDEFGH"}}
-        self.registrars.kill("kafka", signal.SIGSTOP)
+        self.registrars.running["kafka"].send_signal(signal.SIGSTOP)
         try:
             status, headers, _ = self.ask("PUT", "/C5/controls", body)
         finally:
-            self.registrars.kill("kafka", signal.SIGCONT)
+            self.registrars.running["kafka"].send_signal(signal.SIGCONT)
         self.assertEqual((status, bool(headers["Retry-After"])), (503, True))
-        self.registrars.wait_for("Kafka again", 60, lambda: self.ask("PUT", "/C5/controls", body)[0] == 200)
+        self.registrars.wait_for("Kafka again", lambda: self.ask("PUT", "/C5/controls", body)[0] == 200)
         self.assertEqual(self.handlers("/C5"), [("controls", name) for name in "ABCDEFGH"])
 
     def test_an_emptied_handler_is_listed_and_forgotten_with_its_class(self):
@@ -87,13 +87,10 @@ class Sets(unittest.TestCase):
 
     def test_the_class_of_an_emptied_handler_outlives_the_registrar(self):
         self.put("/D2/controls/Garage", 7, [])
-        process = self.registrars.running.pop("one")
-        process.terminate()
-        process.wait(20)
-        process.stdin.close()
+        self.registrars.stop("one")
         self.registrars.start_registrar("one", requestTimeout="2s")
         self.registrars.wait_until_ready("one")
-        self.registrars.wait_for("the registrar", 20, lambda: self.ask("GET", "/D2")[0] == 200)
+        self.registrars.wait_for("the registrar", lambda: self.ask("GET", "/D2")[0] == 200)
         self.assertEqual(self.handlers("/D2/controls"), [("controls", "Garage")])
 
     def test_a_removal_of_many_leaves_what_is_not_below_its_sequence(self):
@@ -143,7 +140,7 @@ class Sets(unittest.TestCase):
             return {(each["method"], each["path"].removeprefix(INSTALLATION), each["status"])
                     for each in found if "/F1/" in each["path"]}
 
-        self.registrars.wait_for("the audit lines", 10, lambda: len(audited()) >= 4)
+        self.registrars.wait_for("the audit lines", lambda: len(audited()) >= 4)
         self.assertEqual(audited(), {
             ("PUT", "/F1/controls/Garage", 200), ("PUT", "/F1/controls/Garage", 409),
             ("PUT", "/F1/controls/Garage", 422), ("DELETE", "/F1/controls/Lights", 204)})

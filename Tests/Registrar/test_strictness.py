@@ -7,7 +7,7 @@ import json
 import socket
 import unittest
 
-from registrars import APP, INSTALLATION, Registrars, controls, request
+from registrars import APP, INSTALLATION, PATIENCE, Registrars, controls, request
 
 BODY = json.dumps({"sequence": 1, "targets": controls("door-1")})
 
@@ -24,7 +24,7 @@ class Strictness(unittest.TestCase):
 
     def send(self, text):
         """Sends bytes as they are, and returns the status, the headers and the body of the answer."""
-        with socket.create_connection(("127.0.0.1", self.registrars.ports["one"]), 10) as connection:
+        with socket.create_connection(("127.0.0.1", self.registrars.ports["one"]), PATIENCE) as connection:
             connection.sendall(text.encode())
             answer = b""
             while chunk := connection.recv(1 << 16):

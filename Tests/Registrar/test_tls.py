@@ -8,10 +8,9 @@ import json
 import socket
 import ssl
 import subprocess
-import time
 import unittest
 
-from registrars import INSTALLATION, Registrars, controls, free_port
+from registrars import INSTALLATION, PATIENCE, Registrars, controls, reserve_port
 
 
 class Encrypted(unittest.TestCase):
@@ -25,7 +24,7 @@ class Encrypted(unittest.TestCase):
         self.make("ca", "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
         for name in self.NAMES:
             self.certify(name)
-            self.registrars.ports[name] = port = free_port()
+            self.registrars.ports[name] = port = reserve_port()
             self.registrars.start_registrar(
                 name, advertisedURL=f"https://localhost:{port}", peerTokenFile=str(self.registrars.folder / "peer"),
                 caFile=str(self.path("ca.pem")),
@@ -54,7 +53,7 @@ class Encrypted(unittest.TestCase):
         for key, value in more.items():
             setattr(trust, key, value)
         connection = http.client.HTTPSConnection(
-            "localhost", self.registrars.ports[name], timeout=20, context=trust)
+            "localhost", self.registrars.ports[name], timeout=PATIENCE, context=trust)
         self.addCleanup(connection.close)
         return connection
 
@@ -78,7 +77,7 @@ class Encrypted(unittest.TestCase):
         old = self.connection("one", maximum_version=ssl.TLSVersion.TLSv1_2)
         self.assertEqual(self.put(old, "T1", {"sequence": 1, "targets": []})[0], 200)
         # What is not TLS at all is told to go, and costs nobody else anything.
-        with socket.create_connection(("127.0.0.1", self.registrars.ports["one"]), 10) as plain:
+        with socket.create_connection(("127.0.0.1", self.registrars.ports["one"]), PATIENCE) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertNotIn(b"HTTP/1.1", plain.recv(100))
         self.assertEqual(self.put(self.connection("one"), "T1", {"sequence": 2, "targets": []})[0], 200)
@@ -93,15 +92,15 @@ class Encrypted(unittest.TestCase):
                 connection.close()
 
         first = serial()
-        time.sleep(1.1)
         self.certify("one")
-        self.registrars.wait_for("the new certificate", 40, lambda: serial() != first)
+        self.registrars.wait_for("the new certificate", lambda: serial() != first)
         # One that cannot be used does not take the place of one that can.
         renewed = serial()
         self.path("one.pem").write_text("nothing")
-        time.sleep(12)
+        # It looks when somebody connects.
+        self.registrars.wait_for("the complaint", lambda: serial() == renewed and (
+            "a new certificate cannot be used" in self.registrars.printed("one.log")))
         self.assertEqual(serial(), renewed)
-        self.assertIn("a new certificate cannot be used", self.registrars.printed("one.log"))
 
 
 if __name__ == "__main__":

@@ -7,46 +7,37 @@ import base64
 import json
 import os
 import pathlib
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.parse
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROGRAMS = pathlib.Path(os.environ.get("LAMPLIGHTER_PROGRAMS", HERE.parents[1] / ".build/debug"))
+sys.path.insert(0, str(HERE.parent / "Surfaces"))
+
+from processes import IS_SHORT, PATIENCE, PROGRAMS, Processes, write_whole  # noqa: E402, F401
+
 # A failing run is repeated with the seed that it prints.
 SEED = int(os.environ.get("LAMPLIGHTER_SEED", time.time_ns() % 1_000_000))
 print(f"LAMPLIGHTER_SEED={SEED}", file=sys.stderr)
 
 
-class Registry:
+class Registry(Processes):
     """The server of registry.py, in a process and a folder of its own."""
 
     def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-schemas-"))
-        self.process = subprocess.Popen(
-            [sys.executable, HERE / "registry.py", self.folder], stdin=subprocess.PIPE)
-        deadline = time.monotonic() + 30
-        while not (self.folder / "port").exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError("the registry does not start")
-            time.sleep(0.02)
+        super().__init__()
+        self.start("registry", sys.executable, HERE / "registry.py", self.folder)
+        self.wait_for("the registry", (self.folder / "port").exists)
         self.url = f"http://127.0.0.1:{(self.folder / 'port').read_text()}"
 
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(10)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
     def behave(self, words):
-        (self.folder / "behaviour").write_text(words)
+        write_whole(self.folder / "behaviour", words)
 
     def requests(self):
-        return [json.loads(line) for line in (self.folder / "requests").read_text().splitlines()]
+        return [json.loads(line) for line in self.printed("requests").splitlines()]
 
     def register(self, subject, text, language="AVRO", references=()):
         """Registers a schema, and returns its number."""
@@ -54,7 +45,7 @@ class Registry:
         request = urllib.request.Request(
             f"{self.url}/subjects/{urllib.parse.quote(subject, safe='')}/versions",
             json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read())["id"]
 
 

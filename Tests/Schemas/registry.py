@@ -89,10 +89,11 @@ class Registry(http.server.BaseHTTPRequestHandler):
         self.answer_as_told(json.loads(self.rfile.read(int(self.headers["content-length"]))))
 
     def answer_as_told(self, body):
+        # Whoever has seen the request may change how the next is answered.
+        behaviour = (folder / "behaviour").read_text().split() if (folder / "behaviour").exists() else ["well"]
         with open(folder / "requests", "a") as file:
             file.write(json.dumps({"path": self.path, "authorization": self.headers["authorization"],
                                    "time": time.time()}) + "\n")
-        behaviour = (folder / "behaviour").read_text().split() if (folder / "behaviour").exists() else ["well"]
         if behaviour[0] == "silence":
             time.sleep(3600)
         elif behaviour[0] == "status":

@@ -13,10 +13,10 @@ import fastavro
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from decoding import SEED, Registry, at, decode, framed
+from decoding import IS_SHORT, SEED, Registry, at, decode, framed
 from random_avro import Maker, differs
 
-SCHEMAS = 500
+SCHEMAS = 100 if IS_SHORT else 500
 VALUES = 4
 
 

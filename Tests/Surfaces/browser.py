@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+from processes import PATIENCE
+
 # Each shift of the layout, with the elements that moved.
 WATCH_SHIFTS = """
 window.layoutShifts = [];
@@ -33,6 +35,9 @@ WATCH_TURNS = """{
     window.pauses = [];
     window.setTimeout = (turn, time) => { window.pauses.push(time); return later(turn, time); };
 }"""
+
+# A busy machine may take longer to answer than a page waits.
+WAIT_FOR_ANSWERS = "AbortSignal.timeout = () => new AbortController().signal;"
 
 
 class ProtocolError(Exception):
@@ -83,7 +88,7 @@ class Chromium:
             self.command("Browser.close")
         except (ProtocolError, OSError):
             self.process.kill()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=PATIENCE)
         os.close(self.commands)
         os.close(self.answers)
         shutil.rmtree(self.profile, ignore_errors=True)
@@ -96,7 +101,7 @@ class Chromium:
         if session:
             message["sessionId"] = session
         os.write(self.commands, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while True:
             answer = self.read(deadline)
             if answer is None:
@@ -139,8 +144,8 @@ class Tab:
             self.command(f"{domain}.enable")
         self.resize(width, height)
         self.prefer(**media)
-        self.before_load(WATCH_SHIFTS)
-        self.before_load(WATCH_TURNS)
+        for script in (WATCH_SHIFTS, WATCH_TURNS, WAIT_FOR_ANSWERS):
+            self.before_load(script)
 
     def close(self):
         self.chromium.command("Target.disposeBrowserContext", browserContextId=self.context)
@@ -186,7 +191,7 @@ class Tab:
         """Returns the visible text of an element."""
         return self.value(f"document.querySelector({json.dumps(selector)}).innerText")
 
-    def until(self, condition, seconds=15):
+    def until(self, condition, seconds=PATIENCE):
         """Waits until a condition holds, and returns how many seconds that took."""
         start = time.monotonic()
         while not self.value(condition):
@@ -199,7 +204,7 @@ class Tab:
     def turns(self, number):
         """Waits for the page to ask and show so many times, of which the first may be under way."""
         done = self.value("window.pauses.length")
-        self.until(f"window.pauses.length >= {done + number}", 60)
+        self.until(f"window.pauses.length >= {done + number}")
 
     def press(self, key, code=0, text=""):
         """Presses a key."""
@@ -216,8 +221,9 @@ class Tab:
     def write(self, text):
         self.command("Input.insertText", text=text)
 
-    def complaints(self):
-        """Returns what the page has written to the console, and what Chromium has said about it."""
+    def complaints(self, of_status=True):
+        """Returns what the page has written to the console, and what Chromium has said about it; or without
+        what Chromium itself says when a worker gives no status, which no page can prevent."""
         self.value("0")
         found = []
         for event in self.chromium.events:
@@ -231,7 +237,10 @@ class Tab:
                 found.append(details.get("exception", {}).get("description", details["text"]))
             elif event["method"] == "Log.entryAdded":
                 entry = parameters["entry"]
-                found.append(f"{entry['level']}: {entry['text']} {entry.get('url', '')}")
+                is_of_status = entry["text"].startswith("Failed to load resource: ") and entry.get(
+                    "url", "").endswith("/status")
+                if of_status or not is_of_status:
+                    found.append(f"{entry['level']}: {entry['text']} {entry.get('url', '')}")
         return found
 
     def requested(self):

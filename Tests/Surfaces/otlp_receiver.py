@@ -89,7 +89,7 @@ def main():
     port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
-    (FOLDER / "port.new").write_text(str(server.server_port))
+    (FOLDER / "port.new").write_text(f"{server.server_port}\n")
     os.rename(FOLDER / "port.new", FOLDER / "port")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdin.read()

@@ -8,9 +8,10 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 import urllib.request
 
-from processes import APP, ENVIRONMENT, KEY, PROGRAMS, TEAM, Processes, python
+from processes import APP, ENVIRONMENT, KEY, PATIENCE, PROGRAMS, TEAM, Processes, reserve_port, write_whole
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOPIC = "lamplighter.events"
@@ -48,7 +49,7 @@ class Worker(Processes):
         host, port = self.start_apns(
             "--log", self.folder / "pushes.ndjson", "--answer", "400:BadMessageId token ee")
         self.receive()
-        self.wait_for("Kafka", 60, lambda: self.printed("bootstrap"))
+        self.wait_for("Kafka", lambda: self.printed("bootstrap"))
         self.bootstrap = self.printed("bootstrap").strip()
         (self.folder / "headers").write_text(f"Authorization: {SECRET}\n")
         self.configuration = self.folder / "lamplighter.yaml"
@@ -71,21 +72,21 @@ health: {{port: 0}}
 log: {{level: trace, format: text}}
 """)
         self.run()
-        self.health = self.wait_for("the probes", 60, lambda: self.port_in("worker.log", "for probes"))
-        self.wait_for("the planner", 60, self.has_started)
+        self.health = self.wait_for("the probes", lambda: self.port_in("worker.log", "for probes"))
+        self.wait_for("the planner", self.has_started)
 
     def run(self):
         self.start("worker", "lamplighter", "run", "--config", self.configuration)
 
-    def receive(self, port=0):
+    def receive(self, port=None):
         """Starts the collector, on its former port if that is given."""
         (self.folder / "port").unlink(missing_ok=True)
-        self.start("receiver", python(), HERE / "otlp_receiver.py", self.folder, port)
-        self.wait_for("the receiver", 60, lambda: self.printed("port"))
+        self.start("receiver", sys.executable, HERE / "otlp_receiver.py", self.folder, port or reserve_port())
+        self.wait_for("the receiver", lambda: self.printed("port"))
         self.port = int(self.printed("port"))
 
     def behave(self, behaviour):
-        (self.folder / "behaviour").write_text(behaviour)
+        write_whole(self.folder / "behaviour", behaviour)
 
     def held(self):
         """The requests that the collector left unanswered: when each came, and when the worker gave it up."""
@@ -107,7 +108,7 @@ log: {{level: trace, format: text}}
              "--app", APP, "--installation", token[:8], "--handler", "H", "--class", "control", "--token", token,
              "--kind", "door", "--subject", subject],
             check=True, env=ENVIRONMENT, capture_output=True)
-        self.wait_for("the registration", 60, lambda: self.counted(read) > before)
+        self.wait_for("the registration", lambda: self.counted(read) > before)
 
     def emit(self, subject, event, traceparent=None):
         headers = ["-H", f"traceparent={traceparent}"] if traceparent else []
@@ -156,7 +157,7 @@ log: {{level: trace, format: text}}
         return series
 
     def page(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=PATIENCE) as answer:
             return answer.read().decode()
 
     def counted(self, series):

@@ -8,6 +8,7 @@ import unittest
 
 from browser import Chromium, Tab
 from mock_worker import MockWorker
+from processes import PATIENCE
 
 READY = "!document.documentElement.hasAttribute('data-start') && document.querySelector('#pools tbody').rows.length > 0"
 
@@ -41,8 +42,8 @@ class PageTest(unittest.TestCase):
         self.addCleanup(worker.close)
         return worker
 
-    def tab(self, worker, *size, ready=READY, speed=1, **preferences):
-        """Opens the page of a worker. Time in it can go by faster than outside."""
+    def tab(self, worker, *size, ready=READY, speed=5, **preferences):
+        """Opens the page of a worker. Time in it goes by faster than outside."""
         tab = Tab(self.chromium, *size, **preferences)
         self.addCleanup(tab.close)
         tab.before_load(CLOCK.replace("SPEED", str(speed)))
@@ -57,7 +58,7 @@ class PageTest(unittest.TestCase):
         # What is under way may be of the earlier status. The next answer is not, and when the page asks
         # once more, it has shown that one.
         turn = worker.turn
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while worker.turn < turn + 2:
             self.assertLess(time.monotonic(), deadline, "the page asks no more")
             time.sleep(0.02)

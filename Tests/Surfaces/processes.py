@@ -5,11 +5,11 @@
 
 import os
 import pathlib
+import random
 import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -22,27 +22,52 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 APP = "com.example.Home"
 TEAM = "ABCDE12345"
 KEY = "FGHIJ67890"
-REQUIREMENTS = ROOT / "Tests/Surfaces/requirements.txt"
-VENV = pathlib.Path(os.environ.get("SURFACES_VENV", ROOT / ".build/surfaces-venv"))
+# Fewer combinations of the same kind, as scripts/check.py --short asks.
+IS_SHORT = os.environ.get("LAMPLIGHTER_SHORT", "0") != "0"
+# Seconds that anything may take on a machine that is very busy. What is waited for is a fact, so nobody
+# waits that long but for one that never comes.
+PATIENCE = 120
+# Below the ports that Linux gives to those who ask for any, or connect.
+PORTS = range(20_000, 32_000)
+claims = []
 
 
-def python(requirements=REQUIREMENTS, venv=VENV):
-    """The Python that has what a file of requirements names, which is installed if it has changed."""
-    wanted = requirements.read_text()
-    stamp = venv / "installed.txt"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-        install = ["-m", "pip", "install", "--quiet", "--requirement", requirements]
-        subprocess.run([venv / "bin/python", *install], check=True)
-        stamp.write_text(wanted)
-    return venv / "bin/python"
+def some(combinations, of=4):
+    """All combinations; in the short form one of so many, beginning with the first."""
+    return combinations[::of] if IS_SHORT else combinations
+
+
+def reserve_port():
+    """A port on which nothing listens, and which no other process of the tests is given while this one
+    lives: whoever claims it holds a name that Linux gives once."""
+    for port in random.sample(PORTS, len(PORTS)):
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0lamplighter-tests-port-{port}")
+            with socket.create_server(("127.0.0.1", port)):
+                claims.append(claim)
+                return port
+        except OSError:
+            claim.close()
+    raise AssertionError("every port is taken")
+
+
+def write_whole(path, text):
+    """Writes a file that another process reads at any time: it finds all of the text, or what was before."""
+    draft = path.with_name(f"{path.name}.draft")
+    draft.write_text(text)
+    draft.replace(path)
 
 
 class Processes:
     """A folder and the processes that use it; all of them end with it."""
 
+    # Where a test that fails finds the logs of its programs.
+    open_folders = set()
+
     def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-surfaces-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-tests-"))
+        self.open_folders.add(self.folder)
         self.running = {}
 
     def close(self):
@@ -51,9 +76,10 @@ class Processes:
             if self.running[name].poll() is not None:
                 print(f"{name} has ended before the test: {self.printed(name + '.log')[-2000:]}")
             self.stop(name)
+        self.open_folders.discard(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def start(self, name, program, *arguments):
+    def start(self, name, program, *arguments, **environment):
         """Starts one of the programs, or another by its path; what it prints is in the file `name`.log."""
         with open(self.folder / f"{name}.log", "a") as log:
             self.running[name] = subprocess.Popen(
@@ -62,7 +88,8 @@ class Processes:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=ENVIRONMENT,
+                env={**ENVIRONMENT, **environment},
+                cwd=self.folder,
             )
 
     def start_apns(self, *more):
@@ -86,7 +113,7 @@ class Processes:
             APP,
             *more,
         )
-        self.wait_for("the APNs simulator", 60, lambda: self.printed("address"))
+        self.wait_for("the APNs simulator", lambda: self.printed("address"))
         return re.search(r"production (\S+):(\d+)", self.printed("address")).groups()
 
     def stop(self, name):
@@ -94,20 +121,29 @@ class Processes:
         process = self.running.pop(name)
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
         process.stdin.close()
         return process.returncode
 
+    def kill(self, name):
+        """Ends a process at once."""
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+        process.stdin.close()
+
     def printed(self, path):
+        """What a file has, as far as its lines are whole: a process may be writing."""
         try:
-            return (self.folder / path).read_text(errors="replace")
+            text = (self.folder / path).read_text(errors="replace")
         except FileNotFoundError:
             return ""
+        return text[: text.rfind("\n") + 1]
 
-    def wait_for(self, what, seconds, condition):
+    def wait_for(self, what, condition, seconds=PATIENCE):
         """Waits for a condition, and returns what it returns."""
         deadline = time.monotonic() + seconds
         while True:
@@ -129,7 +165,7 @@ class Processes:
     def has_started(self):
         """Whether there is a planner that answers: a worker listens before it has looked up its topics."""
         try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=10).read()
+            return urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=PATIENCE).read()
         except urllib.error.HTTPError:
             return False
 
@@ -141,7 +177,7 @@ class Fleet(Processes):
         super().__init__()
         folder = self.folder
         _, port = self.start_apns("--control", folder / "control")
-        self.wait_for("the simulator's socket", 30, (folder / "control").exists)
+        self.wait_for("the simulator's socket", (folder / "control").exists)
         self.start(
             "fleet",
             "lamplighter-lab",
@@ -158,9 +194,9 @@ class Fleet(Processes):
             folder / "key.p8",
         )
         log = "fleet/worker-1.log"
-        self.health = self.wait_for("the probes", 60, lambda: self.port_in(log, "for probes"))
-        self.admin = self.wait_for("the page", 60, lambda: self.port_in(log, "for requests of operators"))
-        self.wait_for("the planner", 60, self.has_started)
+        self.health = self.wait_for("the probes", lambda: self.port_in(log, "for probes"))
+        self.admin = self.wait_for("the page", lambda: self.port_in(log, "for requests of operators"))
+        self.wait_for("the planner", self.has_started)
         bootstrap = re.search(r"bootstrap: (\S+)", self.printed("fleet/lamplighter.yaml"))[1]
         self.start(
             "traffic",
@@ -192,5 +228,5 @@ class Fleet(Processes):
 
     def get(self, path, port=None):
         """Returns the body of an answer of the worker's."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.admin}/{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.admin}/{path}", timeout=PATIENCE) as answer:
             return answer.read()

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from browser import Chromium, Tab
-from processes import Processes
+from processes import PATIENCE, Processes
 
 
 class DemoPage(unittest.TestCase):
@@ -21,19 +21,18 @@ class DemoPage(unittest.TestCase):
         demo = Processes()
         self.addCleanup(demo.close)
         demo.start("demo", "lamplighter-lab", "demo", "--duration", 300)
-        address = demo.wait_for(
-            "the address", 30, lambda: re.search(r"the live page is at (\S+)", demo.printed("demo.log"))
-        )[1]
+        address = demo.wait_for("the address", lambda: re.search(
+            r"the live page is at (\S+)", demo.printed("demo.log")))[1]
         tab = Tab(chromium, 1280, 960)
         self.addCleanup(tab.close)
         tab.open(address)
-        tab.until("document.querySelectorAll('#devices i').length === 400", 30)
-        tab.until("document.querySelector('#phase').textContent === 'Running'", 60)
+        tab.until("document.querySelectorAll('#devices i').length === 400")
+        tab.until("document.querySelector('#phase').textContent === 'Running'")
         # The demo first writes its registrations, which takes a busy machine more than a minute.
-        tab.until("document.getAnimations().length > 20", 180)
+        tab.until("document.getAnimations().length > 20", 2 * PATIENCE)
         for worker in (2, 1):
             tab.value(f"document.querySelectorAll('#workers input')[{worker - 1}].click()")
-            tab.until("parseInt(document.querySelector('#accepted-rate').textContent) > 0", 60)
+            tab.until("parseInt(document.querySelector('#accepted-rate').textContent) > 0")
         folder = os.environ.get("SCREENSHOTS")
         if folder:
             time.sleep(25)

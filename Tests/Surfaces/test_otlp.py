@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 
-"""What a worker exports to an OpenTelemetry collector, and that it does not care for its answers.
-
-`python3 -m unittest test_otlp`, with the programs' folder in LAMPLIGHTER_PROGRAMS. The packages that
-the receiver needs are installed into .build/surfaces-venv at the first run.
-"""
+"""What a worker exports to an OpenTelemetry collector, and that it does not care for its answers."""
 
 import hashlib
 import json
@@ -15,19 +11,18 @@ import time
 import unittest
 
 from otlp_worker import SECRET, TOPIC, Worker, attributes, identifier
-from processes import APP, ENVIRONMENT, PROGRAMS
+from processes import APP, ENVIRONMENT, PROGRAMS, some
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
-# How long a worker waits for an answer of its collector, in seconds.
-PATIENCE = 10
 
 
-class OTLP(unittest.TestCase):
-    """A worker's exports"""
+class Exports(unittest.TestCase):
+    """A worker that exports"""
 
     @classmethod
     def setUpClass(cls):
+        cls.begun = time.time_ns()
         cls.worker = Worker()
         cls.addClassCleanup(cls.worker.close)
 
@@ -38,17 +33,22 @@ class OTLP(unittest.TestCase):
         """Emits an event, and waits for its push."""
         before = len(self.worker.pushes(token))
         self.worker.emit(subject, event or {}, traceparent)
-        self.worker.wait_for("the push", 60, lambda: len(self.worker.pushes(token)) > before)
+        self.worker.wait_for("the push", lambda: len(self.worker.pushes(token)) > before)
 
     def trace(self, trace, count):
         def found():
             spans = [span for span in self.worker.spans() if identifier(span["trace_id"]) == trace]
             return spans if len(spans) >= count else None
 
-        return {span["name"]: span for span in self.worker.wait_for(f"{count} spans", 60, found)}
+        return {span["name"]: span for span in self.worker.wait_for(f"{count} spans", found)}
+
+
+class OTLP(Exports):
+    """A worker's exports"""
 
     def test_a_sampled_event_arrives_as_three_spans(self):
         token = "ab" * 32
+        begun = time.time_ns()
         self.worker.register(token, "door-1")
         self.push(token, "door-1", {"id": "order-7"}, f"00-{TRACE}-{PARENT}-01")
         spans = self.trace(TRACE, 3)
@@ -63,8 +63,9 @@ class OTLP(unittest.TestCase):
         self.assertEqual(push["kind"], "SPAN_KIND_CLIENT")
         for span in spans.values():
             start, end = int(span["start_time_unix_nano"]), int(span["end_time_unix_nano"])
+            self.assertLessEqual(begun, start)
             self.assertLessEqual(start, end)
-            self.assertLess(abs(time.time() - end / 1e9), 60)
+            self.assertLessEqual(end, time.time_ns())
             self.assertGreaterEqual(start, int(event["start_time_unix_nano"]))
             self.assertLessEqual(end, int(event["end_time_unix_nano"]))
         of_event, of_push = attributes(event), attributes(push)
@@ -95,7 +96,8 @@ class OTLP(unittest.TestCase):
         letter = next(letter for letter in map(json.loads, letters) if letter.get("reason") == "BadMessageId")
         self.assertEqual(letter["eventID"], "order-8")
         self.assertEqual(letter["traceparent"], f"00-{trace}-{PARENT}-01")
-        self.worker.wait_for("the line in the log", 30, lambda: "eventID=order-8" in self.worker.printed("worker.log"))
+        self.worker.wait_for(
+            "the line in the log", lambda: "eventID=order-8" in self.worker.printed("worker.log"))
         self.assertRegex(
             self.worker.printed("worker.log"),
             rf"warning pushes have failed for good .*eventID=order-8 .*traceparent=00-{trace}-{PARENT}-01")
@@ -115,11 +117,11 @@ class OTLP(unittest.TestCase):
             self.assertTrue(span["parent_span_id"])
 
     def test_the_metrics_are_those_of_the_page(self):
-        self.worker.wait_for("a start", 60, lambda: "lamplighter_partition_lag_records" in self.worker.exported())
+        self.worker.wait_for("a start", lambda: "lamplighter_partition_lag_records" in self.worker.exported())
         # An export may be of a moment before the page's, but not for long.
         try:
             self.worker.wait_for(
-                "the page's series", 60, lambda: self.worker.exported_series() == self.worker.page_series())
+                "the page's series", lambda: self.worker.exported_series() == self.worker.page_series())
         except AssertionError:
             self.assertEqual(self.worker.exported_series(), self.worker.page_series())
         metrics = self.worker.exported()
@@ -133,7 +135,8 @@ class OTLP(unittest.TestCase):
             if kind == "sum":
                 self.assertTrue(metric["sum"]["is_monotonic"], name)
             for point in metric[kind]["data_points"]:
-                self.assertLess(abs(time.time() - int(point["time_unix_nano"]) / 1e9), 60, name)
+                self.assertLessEqual(self.begun, int(point["time_unix_nano"]), name)
+                self.assertLessEqual(int(point["time_unix_nano"]), time.time_ns(), name)
         histogram = metrics["lamplighter_apns_round_trip_seconds"]
         self.assertEqual(histogram["unit"], "s")
         point = histogram["histogram"]["data_points"][0]
@@ -143,7 +146,7 @@ class OTLP(unittest.TestCase):
         self.assertEqual(set(build), {"version", "commit"})
 
     def test_every_request_is_what_its_schema_says(self):
-        self.worker.wait_for("metrics", 30, self.worker.exported)
+        self.worker.wait_for("metrics", self.worker.exported)
         for request in self.worker.requests:
             self.assertNotIn("error", request)
             self.assertEqual(request["type"], "application/x-protobuf")
@@ -167,11 +170,16 @@ class OTLP(unittest.TestCase):
         for request in self.worker.requests:
             self.assertNotIn("a-secret-subject", request["text"])
 
+
+class Collector(Exports):
+    """A worker whose collector is ill"""
+
     def test_pushes_do_not_wait_for_a_collector_that_is_ill(self):
         token = "fe" * 32
         self.worker.register(token, "door-4")
         self.push(token, "door-4")
-        for behaviour, outcome in [("500", "refused"), ("silence", "unanswered"), ("away", "unanswered")]:
+        for behaviour, outcome in some([
+                ("500", "refused"), ("silence", "unanswered"), ("away", "unanswered")], of=2):
             with self.subTest(behaviour):
                 series = f'lamplighter_otlp_exports_total{{signal="metrics",outcome="{outcome}"}}'
                 before = self.worker.counted(series)
@@ -181,7 +189,7 @@ class OTLP(unittest.TestCase):
                     self.worker.behave(behaviour)
                 if behaviour == "silence":
                     self.push_while_a_request_waits(token, "door-4")
-                self.worker.wait_for(outcome, 60, lambda: self.worker.counted(series) > before)
+                self.worker.wait_for(outcome, lambda: self.worker.counted(series) > before)
                 for number in range(5):
                     self.push(token, "door-4", traceparent=f"00-{number + 1:032d}-{PARENT}-01")
                 self.assertIn("metrics are not exported; pushes go on", self.worker.printed("worker.log"))
@@ -190,14 +198,14 @@ class OTLP(unittest.TestCase):
                 self.worker.behave("200")
                 delivered = 'lamplighter_otlp_exports_total{signal="metrics",outcome="delivered"}'
                 before = self.worker.counted(delivered)
-                self.worker.wait_for("exports again", 120, lambda: self.worker.counted(delivered) > before)
+                self.worker.wait_for("exports again", lambda: self.worker.counted(delivered) > before)
                 self.assertIn("metrics are exported again", self.worker.printed("worker.log"))
 
     def push_while_a_request_waits(self, token, subject):
         """Fails if each push is accepted only when the collector's request has ended. On a busy machine the
         request may time out before a push that did not wait for it, so there are several tries."""
         for _ in range(5):
-            before = self.worker.wait_for("a request without an answer", 120, self.worker.waiting)
+            before = self.worker.wait_for("a request without an answer", self.worker.waiting)
             self.push(token, subject)
             if before & self.worker.waiting():
                 return
@@ -211,20 +219,23 @@ class Stop(unittest.TestCase):
         worker = Worker(sampling=1)
         self.addCleanup(worker.close)
         worker.behave("silence")
+        # A worker that goes on gives its request up after some time.
+        opened = min(worker.wait_for("an export", worker.held))
+        patience = worker.wait_for("its end", lambda: worker.held()[opened]) - opened
         # On a busy machine a stop may take that long without waiting, so there are several tries.
         for _ in range(3):
-            if self.open_time_at_stop(worker) < PATIENCE:
+            if self.open_time_at_stop(worker) < 0.8 * patience:
                 return
             worker.run()
-        self.fail("each request was given up before the worker stopped")
+        self.fail(f"each request was open for nearly {patience} s when the worker stopped")
 
     def open_time_at_stop(self, worker):
         """Stops a worker whose collector hangs, and returns how long the request was open."""
         earlier = set(worker.held())
-        worker.wait_for("an export", 120, lambda: set(worker.held()) - earlier)
+        worker.wait_for("an export", lambda: set(worker.held()) - earlier)
         self.assertEqual(worker.stop("worker"), 0)
         opened = min(set(worker.held()) - earlier)
-        return worker.wait_for("its end", 60, lambda: worker.held()[opened]) - opened
+        return worker.wait_for("its end", lambda: worker.held()[opened]) - opened
 
 
 if __name__ == "__main__":
