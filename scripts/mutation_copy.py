@@ -45,6 +45,9 @@ ENVIRONMENT = {
 }
 FAILED = "✘".encode()
 POLL_SECONDS = 0.02
+# What a broken loop may allocate. A limit of the system's is no use: flat memory reserves more.
+RESIDENT_BYTES_MAX = 4 << 30
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Stopped(Exception):
@@ -152,8 +155,8 @@ class Copy:
         return wrong[:count] or lines[-count:]
 
     def _execute(self, command, limit=None, stops_at=None, environment=None):
-        """Runs a command with its output in the log. Returns its exit status; None if it was
-        killed at the limit. It ends early, too, when `stops_at` is in the log."""
+        """Runs a command with its output in the log. Returns its exit status; None if it was killed
+        at the limit, or for its memory. It ends early, too, when `stops_at` is in the log."""
         began = time.monotonic()
         with open(self.log, "wb") as log, open(self.log, "rb") as written:
             process = subprocess.Popen(
@@ -169,6 +172,8 @@ class Copy:
                     if stops_at and stops_at in tail:
                         return -signal.SIGKILL
                     if limit and time.monotonic() - began > limit:
+                        return None
+                    if resident_bytes(process.pid) > RESIDENT_BYTES_MAX:
                         return None
                 return process.returncode
             finally:
@@ -186,6 +191,13 @@ class Copy:
         started = re.findall(r'◇[^T\n]*Test "([^"\n]*)" started', log)
         name = f'"{started[-1]}"' if started else "no test"
         return f"{name}, which does not end" if hangs else f"a trap in {name}"
+
+
+def resident_bytes(pid):
+    """The memory that a process uses; nothing once it has ended."""
+    with contextlib.suppress(OSError):
+        return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+    return 0
 
 
 def program_files():
