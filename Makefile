@@ -46,8 +46,8 @@ soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
-	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
-	check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
+	check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
+	check-mutations check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-overload bench-index \
 	bench-records bench-scaling check-performance clean
 .DEFAULT_GOAL := help
@@ -121,7 +121,10 @@ chaos: build ## Run fleets while everything goes wrong, prove that nothing is lo
 	.build/release/lamplighter-lab chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \
 		$(if $(LAMPLIGHTER_TEST_BOOTSTRAP),--bootstrap $(LAMPLIGHTER_TEST_BOOTSTRAP))
 
-mutate: deps ## Break a copy in many small ways, see that a test notices each (MUTATION=name, MUTATE='--jobs 2')
+mutate: deps ## Break a copy in a sample of generated ways, report who notices (MINUTES=30, SEED=1, ONLY=Pipeline, ID=…)
+	scripts/mutate.py $(MUTATE)
+
+mutate-promises: deps ## Break each promise in a copy, see that a test notices (MUTATION=name, MUTATE='--jobs 2')
 	ONLY='$(MUTATION)' scripts/mutate_promises.py $(MUTATE)
 
 check-mutations: ## See that each mutation still applies to the sources

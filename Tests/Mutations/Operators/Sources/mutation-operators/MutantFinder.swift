@@ -115,9 +115,9 @@ final class MutantFinder: SyntaxVisitor {
     private func replace(
         _ kind: Mutant.Operator, _ node: Syntax, _ token: TokenSyntax, by replacement: String
     ) {
-        // It is written twice, once on one line.
+        // It is written twice, once on one line, which not every text can be.
         let text = node.trimmedDescription
-        if text.contains("//") || text.contains("\"\"\"") { return }
+        if text.contains("\n"), ["//", "\"\"\"", "{"].contains(where: text.contains) { return }
         let start = token.positionAfterSkippingLeadingTrivia.utf8Offset
         let end = token.endPositionBeforeTrailingTrivia.utf8Offset
         let first = node.positionAfterSkippingLeadingTrivia.utf8Offset
