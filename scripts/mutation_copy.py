@@ -94,13 +94,15 @@ class Copy:
         file that is the same keeps its date, so that a kept copy is not built anew."""
         changed = changed or {}
         wanted = {*program_files(), *changed}
+        # Without the one of its last build, the next would fetch and build all packages anew.
+        kept = {*wanted, pathlib.Path("Package.resolved")}
         self.log.parent.mkdir(parents=True, exist_ok=True)
         for folder, folders, files in os.walk(self.folder):
             if pathlib.Path(folder) == self.folder:
                 folders.remove(".build")
             for file in files:
                 path = pathlib.Path(folder, file)
-                if path.relative_to(self.folder) not in wanted:
+                if path.relative_to(self.folder) not in kept:
                     path.unlink()
         for path in wanted - {pathlib.Path("Package.swift")}:
             source, copied = ROOT / path, self.folder / path
