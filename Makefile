@@ -46,8 +46,8 @@ soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
-	check-format format docs manifests notices sbom release refresh-packages chaos mutate-promises check-mutations \
-	check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
+	check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
+	check-mutations check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-overload bench-index \
 	bench-records bench-scaling check-performance clean
 .DEFAULT_GOAL := help
@@ -120,6 +120,9 @@ release: deps ## Make what a release has, run/release: archives, package, bill o
 chaos: build ## Run fleets while everything goes wrong, prove that nothing is lost (CHAOS_ROUNDS=20)
 	.build/release/lamplighter-lab chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \
 		$(if $(LAMPLIGHTER_TEST_BOOTSTRAP),--bootstrap $(LAMPLIGHTER_TEST_BOOTSTRAP))
+
+mutate: deps ## Break a copy in a sample of generated ways, report who notices (MINUTES=30, SEED=1, ONLY=Pipeline, ID=…)
+	scripts/mutate.py $(MUTATE)
 
 mutate-promises: deps ## Break each promise in a copy, see that a test notices (ONLY=name, MUTATE='--jobs 2')
 	ONLY='$(MUTATION)' scripts/mutate_promises.py $(MUTATE)

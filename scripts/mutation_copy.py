@@ -3,6 +3,7 @@
 """A private copy of the program: is kept up to date, is built, and runs its tests."""
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 import os
@@ -43,7 +44,10 @@ ENVIRONMENT = {
     "SWIFT_BACKTRACE": "enable=no",
 }
 FAILED = "✘".encode()
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.02
+# What a broken loop may allocate. A limit of the system's is no use: flat memory reserves more.
+RESIDENT_BYTES_MAX = 4 << 30
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Stopped(Exception):
@@ -63,13 +67,15 @@ class Run:
 class Copy:
     """A folder with the program's sources, and what was built of them in .build.
 
-    `stopping` is an event: once it is set, whatever runs here is killed."""
+    `stopping` is an event: once it is set, whatever runs here is killed. The amendment is appended
+    to the manifest."""
 
-    def __init__(self, folder, stopping):
+    def __init__(self, folder, stopping, amendment=""):
         self.folder = folder
         self.log = folder / ".build/mutation.log"
         self.stopping = stopping
         self.manifest = (ROOT / "Package.swift").read_text()
+        self.amendment = MANIFEST + amendment
         # The module of the latest mutation; another one there needs the least building.
         self.module = None
         self.environment = dict(
@@ -77,37 +83,49 @@ class Copy:
             # The copy may lie inside another repository, which must be ignored.
             GIT_CEILING_DIRECTORIES=str(folder.parent))
 
-    def refresh(self):
-        """Makes the copy what the repository is. A file that is the same keeps its date, so that a
-        kept copy is not built anew."""
-        wanted = set(program_files())
+    def beside(self, number):
+        """The same copy, for one more run of its tests at a time."""
+        other = copy.copy(self)
+        other.log = self.log.with_name(f"mutation-{number}.log")
+        return other
+
+    def refresh(self, changed=None):
+        """Makes the copy what the repository is, but for files whose changed content is given. A
+        file that is the same keeps its date, so that a kept copy is not built anew."""
+        changed = changed or {}
+        wanted = {*program_files(), *changed}
+        # Without the one of its last build, the next would fetch and build all packages anew.
+        kept = {*wanted, pathlib.Path("Package.resolved")}
         self.log.parent.mkdir(parents=True, exist_ok=True)
         for folder, folders, files in os.walk(self.folder):
             if pathlib.Path(folder) == self.folder:
                 folders.remove(".build")
             for file in files:
                 path = pathlib.Path(folder, file)
-                if path.relative_to(self.folder) not in wanted:
+                if path.relative_to(self.folder) not in kept:
                     path.unlink()
         for path in wanted - {pathlib.Path("Package.swift")}:
             source, copied = ROOT / path, self.folder / path
-            if not copied.is_file() or copied.read_bytes() != source.read_bytes():
+            content = changed[path] if path in changed else source.read_bytes()
+            if not copied.is_file() or copied.read_bytes() != content:
                 copied.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, copied)
+                copied.write_bytes(content)
+            if path not in changed:
+                shutil.copymode(source, copied)
 
     def build(self, test_targets):
         """Builds these test targets and what they reach; returns whether that succeeded."""
-        amendment = MANIFEST % ", ".join(f'"{target}"' for target in test_targets)
+        amendment = self.amendment % ", ".join(f'"{target}"' for target in test_targets)
         manifest = self.folder / "Package.swift"
         if not manifest.is_file() or manifest.read_text() != self.manifest + amendment:
             manifest.write_text(self.manifest + amendment)
         return self._execute(BUILD) == 0
 
-    def test(self, options, limit):
+    def test(self, options, limit, environment=None):
         """Runs the tests that these options of the runner select, up to the first failure. A run
         that takes longer than `limit` seconds hangs, which counts as a failure."""
         began = time.monotonic()
-        status = self._execute([*RUNNER, *options], limit=limit, stops_at=FAILED)
+        status = self._execute([*RUNNER, *options], limit, FAILED, environment)
         seconds = time.monotonic() - began
         log = self.logged()
         if status == 0 and FAILED.decode() not in log:
@@ -138,14 +156,14 @@ class Copy:
         wrong = [line for line in lines if "error:" in line or FAILED.decode() in line]
         return wrong[:count] or lines[-count:]
 
-    def _execute(self, command, limit=None, stops_at=None):
-        """Runs a command with its output in the log. Returns its exit status; None if it was
-        killed at the limit. It ends early, too, when `stops_at` is in the log."""
+    def _execute(self, command, limit=None, stops_at=None, environment=None):
+        """Runs a command with its output in the log. Returns its exit status; None if it was killed
+        at the limit, or for its memory. It ends early, too, when `stops_at` is in the log."""
         began = time.monotonic()
         with open(self.log, "wb") as log, open(self.log, "rb") as written:
             process = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True)
+                command, cwd=self.folder, env={**self.environment, **(environment or {})},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
             try:
                 tail = b""
                 while process.poll() is None:
@@ -156,6 +174,8 @@ class Copy:
                     if stops_at and stops_at in tail:
                         return -signal.SIGKILL
                     if limit and time.monotonic() - began > limit:
+                        return None
+                    if resident_bytes(process.pid) > RESIDENT_BYTES_MAX:
                         return None
                 return process.returncode
             finally:
@@ -173,6 +193,13 @@ class Copy:
         started = re.findall(r'◇[^T\n]*Test "([^"\n]*)" started', log)
         name = f'"{started[-1]}"' if started else "no test"
         return f"{name}, which does not end" if hangs else f"a trap in {name}"
+
+
+def resident_bytes(pid):
+    """The memory that a process uses; nothing once it has ended."""
+    with contextlib.suppress(OSError):
+        return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+    return 0
 
 
 def program_files():
