@@ -45,7 +45,7 @@ soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 
 FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
-.PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
+.PHONY: help deps build build-tests check deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
 	check-mutations check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-overload bench-index \
@@ -74,19 +74,27 @@ demo-picture: build ## Run the demo and draw it, docs/demo.svg
 	.build/release/lamplighter-lab demo --record run/demo.ndjson < /dev/null
 	.build/release/lamplighter-lab demo-picture run/demo.ndjson docs/demo.svg
 
-test: deps ## Build everything and run every test
+build-tests: deps # Every target, once; what else needs debug programs goes on from it
 	swift build --build-tests
+
+test: build-tests ## Build everything and run every test
 	scripts/test.py
+
+check: ## Run everything at length, about an hour: .ci/run is its short form
+	scripts/gate.py --full
 
 simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMULATE_SEEDS=10000)
 	swift build -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate
 	LAMPLIGHTER_SEEDS=$(SIMULATE_SEEDS) swift test -c release -Xswiftc -enable-testing --skip-build \
 		--scratch-path .build/simulate --disable-xctest --filter 'loses nothing whatever happens'
 
+# With the programs of `make build` if there are any.
+LOCAL = $(if $(wildcard .build/release/lamplighter-lab),release,debug)
+
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
-	swift build --product lamplighter
-	swift build --product lamplighter-lab
-	TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
+	swift build -c $(LOCAL) --product lamplighter
+	swift build -c $(LOCAL) --product lamplighter-lab
+	LAMPLIGHTER_PROGRAMS=.build/$(LOCAL) TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
 
 check-clean-machine: ## See a fresh Debian go from clone to first push in 12 minutes (as root; SUITE=trixie VERB=test)
 	scripts/check-clean-machine.py

@@ -4,12 +4,10 @@
 #
 # Makes sure that everything is installed that the build and the tests need: installs missing
 # packages where there is apt, and says in one sentence what is missing on other systems. Changes
-# nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
-# check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `registrar` or
-# `schemas`, Python's environments; with `registrar-bench`, wrk. With `deploy`, what only `make check-deploy` needs:
-# kubectl, docker-compose, what Helm is built on, and what checks a systemd unit. With `examples`, what only
-# `make check-examples` needs: Go, its libraries and SQLite's. With `deb` or `image`, what only `make deb` or
-# `make check-image` needs: the tools of Debian's packagers.
+# nothing if nothing is missing. Each argument adds what only one verb needs: `surfaces` a browser, unless
+# CHROMIUM names one, and a font for it; `deploy` kubectl, docker-compose, what Helm is built on, and what
+# checks a systemd unit; `examples` Go, its libraries and SQLite's; these, `registrar` and `schemas` Python's
+# environments; `registrar-bench` wrk; `deb` and `image` the tools of Debian's packagers; `busy` stress-ng.
 set -euo pipefail
 
 swift_needed=6.2
@@ -77,7 +75,7 @@ disable_services() {
 install_with_apt() {
     local missing=() package
     for package in "${libraries[@]%%:*}" "${tools[@]}" "${toolchain[@]}" "${test_programs[@]}"; do
-        is_installed "$package" || missing+=("$package")
+        is_installed "$package" || [[ " ${missing[*]} " == *" $package "* ]] || missing+=("$package")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     if [ "$(id -u)" -ne 0 ]; then
@@ -123,8 +121,11 @@ require_libraries() {
         fail "without apt-get, please install the development files of: ${missing[*]}"
 }
 
-if [ "${1:-}" = surfaces ]; then
-    test_programs+=(fonts-inter python3-venv)
+wanted=" $* "
+wants() { [[ $wanted == *" $1 "* ]]; }
+
+if wants surfaces; then
+    test_programs+=(fonts-inter)
     if [ -z "${CHROMIUM:-}" ]; then
         # Ubuntu has Chromium as a snap alone, which does not run in a container.
         ! grep -qs '^ID=ubuntu' /etc/os-release ||
@@ -132,27 +133,28 @@ if [ "${1:-}" = surfaces ]; then
         test_programs+=(chromium)
     fi
 fi
-if [ "${1:-}" = deploy ]; then
+if wants deploy; then
     test_programs+=(
         docker-compose dpkg-dev golang-github-masterminds-sprig-dev golang-github-xeipuuv-gojsonschema-dev
-        golang-go golang-k8s-sigs-yaml-dev python3-venv systemd
+        golang-go golang-k8s-sigs-yaml-dev systemd
     )
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
-case ${1:-} in
-registrar | schemas) test_programs+=(python3-venv) ;;
-registrar-bench) test_programs+=(wrk) ;;
-examples)
+if wants examples; then
     test_programs+=(
         golang-github-confluentinc-confluent-kafka-go-dev golang-github-mattn-go-sqlite3-dev golang-go
-        libsqlite3-dev python3-venv
+        libsqlite3-dev
     )
-    ;;
-deb) test_programs+=(dpkg-dev) ;;
-image) test_programs+=(debootstrap dpkg-dev lintian systemd systemd-container) ;;
-esac
+fi
+for check in surfaces deploy examples registrar schemas; do
+    ! wants "$check" || test_programs+=(python3-venv)
+done
+! wants registrar-bench || test_programs+=(wrk)
+! wants deb || test_programs+=(dpkg-dev)
+! wants image || test_programs+=(debootstrap dpkg-dev lintian systemd systemd-container)
+! wants busy || test_programs+=(stress-ng)
 [ "$(uname -s)" = Linux ] ||
     fail "Lamplighter needs Linux (epoll, eventfd); use a container such as swift:6.3-bookworm"
 if command -v apt-get >/dev/null; then install_with_apt; else require_libraries; fi
-if [ "${1:-}" = deploy ] && is_installed kubectl; then unpack_kubectl; fi
+if wants deploy && is_installed kubectl; then unpack_kubectl; fi
 require_swift
