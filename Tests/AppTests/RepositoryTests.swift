@@ -42,6 +42,22 @@ internal import Testing
         #expect(named.count >= 10)
     }
 
+    @Test func `the page names each test that runs only against a real broker`() throws {
+        let page = try Repository.text("CONTRIBUTING.md")
+        let start = try #require(page.range(of: "run only there:\n"))
+        let end = try #require(page[start.upperBound...].range(of: "\n\nThese"))
+        let named = Set(
+            page[start.upperBound..<end.lowerBound].matches(of: /(?m)^- `(.+)`/).map(\.1))
+        var marked: Set<Substring> = []
+        let test = try Regex(
+            #"enabled\(if: Fleet\.testBootstrap != nil\)[^\n]*\s+func `([^`]+)`"#,
+            as: (Substring, Substring).self)
+        for path in Repository.files(in: ["Tests/IntegrationTests"], where: { _ in true }) {
+            marked.formUnion(try Repository.text(path).matches(of: test).map(\.output.1))
+        }
+        #expect(named == marked && marked.count >= 4)
+    }
+
     @Test func `the glossary has at most 30 words, each once`() throws {
         let words = try Repository.text("docs/glossary.md").split(separator: "\n")
             .compactMap { $0.wholeMatch(of: /\| \*\*(.+?)\*\* \|.*/)?.1 }

@@ -93,18 +93,19 @@ extension `One worker` {
                 "kcat", program: "/usr/bin/kcat",
                 arguments: [
                     "-P", "-b", fleet.bootstrap, "-t", fleet.topics[.events], "-p", "3", "-K",
-                    "\t", "-v", "-X", "transactional.id=\(token.hex)",
+                    "\t", "-X", "transactional.id=\(token.hex)", "-X",
+                    "transaction.timeout.ms=5000",
                 ], log: log)
             let end = try await fleet.endOffset(of: .events, partition: 3)
-            for _ in 0..<10 { producer.say("\(subject)\t{}") }
-            // They are in the log before the transaction ends.
+            // It reads a KiB at a time.
+            for _ in 0..<200 { producer.say("\(subject)\t{}") }
             while try await fleet.endOffset(of: .events, partition: 3) < end + 10 {
                 try await Task.sleep(for: .milliseconds(100))
             }
             #expect(fleet.accepted(token) == 0)
-            producer.signal(SIGINT)
-            // It waits for the next line before it looks whether it was signalled.
-            producer.endInput()
+            // Asked to end, it would wait for the end of its input first, and then not abort. The
+            // broker aborts the transaction of a producer that is gone, at its timeout.
+            producer.signal(SIGKILL)
             _ = try await producer.finish(within: .seconds(60))
             // The next record of the partition is read, so that those before it have been passed.
             let other = TestToken()

@@ -13,7 +13,7 @@ internal import Synchronization
 package final class ChildProcess: Sendable {
     package let identifier: Int32
     /// The writing end of the pipe for `say`; nobody reads the pipe where standard input is a file.
-    private let input: Mutex<CInt>
+    private let input: CInt
     private let ending = Mutex<Ending?>(nil)
 
     package enum Ending: Hashable, Sendable {
@@ -50,7 +50,7 @@ package final class ChildProcess: Sendable {
             close(writing)
             throw error
         }
-        input = Mutex(writing)
+        input = writing
         _ = fcntl(writing, F_SETFL, O_NONBLOCK)
     }
 
@@ -60,7 +60,7 @@ package final class ChildProcess: Sendable {
             var status: CInt = 0
             while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
         }
-        endInput()
+        close(input)
     }
 
     /// How it has ended, without waiting; nil while it runs.
@@ -87,15 +87,7 @@ package final class ChildProcess: Sendable {
     /// Writes a line to the program's standard input; false when the pipe does not take it.
     package func say(_ line: String) -> Bool {
         let bytes = Array((line + "\n").utf8)
-        return input.withLock { write($0, bytes, bytes.count) } == bytes.count
-    }
-
-    /// Closes the pipe: the program reads to the end of its standard input.
-    package func endInput() {
-        input.withLock {
-            if $0 >= 0 { close($0) }
-            $0 = -1
-        }
+        return write(input, bytes, bytes.count) == bytes.count
     }
 
     private static func spawn(

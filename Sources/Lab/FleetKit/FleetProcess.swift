@@ -66,9 +66,6 @@ package final class FleetProcess: Sendable {
     @discardableResult
     package func say(_ line: String) -> Bool { child.say(line) }
 
-    /// Ends the process's standard input.
-    package func endInput() { child.endInput() }
-
     /// Everything that the process has written to its log so far.
     package var output: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
 
