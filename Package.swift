@@ -228,7 +228,8 @@ let tests: [Target] = [
     .tests(
         "BindingsTests",
         [
-            "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson", "LinuxIO",
+            "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson",
+            "LinuxIO",
             "FlatMemory",
         ]),
     .tests(

@@ -45,7 +45,7 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
                 services: [
                     .earlyStop,
                     .init(
-                        service: registrar, successTerminationBehavior: .gracefullyShutdownGroup)
+                        service: registrar, successTerminationBehavior: .gracefullyShutdownGroup),
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
         Signals.ignore([SIGTERM, SIGINT])
