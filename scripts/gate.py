@@ -34,6 +34,8 @@ class Step:
     name: str
     command: tuple[str, ...]
     after: tuple[str, ...] = ()
+    # Begins only once these have ended, too, whatever became of them: for the machine's sake.
+    behind: tuple[str, ...] = ()
     # Beside the tests, which watch the time, others are less urgent.
     niceness: int = 0
     variables: tuple[tuple[str, str], ...] = ()
@@ -42,7 +44,7 @@ class Step:
 @dataclasses.dataclass(frozen=True)
 class Ending:
     step: Step
-    # nil of one that was not run, since one before it has failed.
+    # None of one that was not run, since one before it has failed.
     status: int | None
     began: float
     seconds: float
@@ -70,21 +72,20 @@ def steps(is_full):
     yield make("first push", "run-local", after=("build",))
     yield make(TESTS, "test", after=("first push",),
                variables=(("LAMPLIGHTER_SEEDS", "200"), ("STALL_SECONDS", "120")) if is_full else ())
-    before = ("first push", "environments")
+    before = ()
     for check in CHECKS:
-        yield make(check, f"check-{check}", after=before, niceness=5,
-                   variables=form + ((("SWIFT", "1"),) if is_full and check == "examples" else ()))
         # One at a time: each of them runs several programs.
+        yield make(check, f"check-{check}", after=("first push", "environments"), behind=before, niceness=5,
+                   variables=form + ((("SWIFT", "1"),) if is_full and check == "examples" else ()))
         before = (check,)
-        if check == CHECKS[0]:
-            # Not earlier, since its build would keep the tests waiting for the package manager's lock.
-            yield make("performance", "check-performance", after=before, niceness=10)
+    # Not earlier, since its build would keep the tests waiting for the package manager's lock.
+    yield make("performance", "check-performance", after=("first push",), behind=CHECKS[:1], niceness=10)
     if is_full:
         before = (TESTS, "performance", CHECKS[-1])
         for name, *command in (
                 ("operators", "scripts/mutate.py", "--check"), ("simulate", "make", "simulate"),
                 ("chaos", "make", "chaos"), ("fuzz", "make", "fuzz")):
-            yield Step(name, tuple(command), after=before)
+            yield Step(name, tuple(command), after=("packages",), behind=before)
             before = (name,)
 
 
@@ -110,12 +111,11 @@ class Gate:
                 raise
 
     def _run(self, step):
-        for name in step.after:
+        for name in (*step.after, *step.behind):
             self.ended[name].wait()
         ending = Ending(step, None, time.monotonic() - self.began, 0, 0, "")
-        # What is independent of a failure goes on, so that one run tells all; the checks follow each
-        # other for the machine's sake alone.
-        if all(self.endings[name].status == 0 or name in CHECKS for name in step.after):
+        # What is independent of a failure goes on, so that one run tells all.
+        if all(self.endings[name].status == 0 for name in step.after):
             ending = self._executed(step)
         with self.lock:
             self.endings[step.name] = ending
