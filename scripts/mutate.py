@@ -26,6 +26,8 @@ from mutation_copy import Copy, Stopped
 
 JOBS = 2
 NICENESS = 10
+# After so many mutants a line says that the program is at work.
+PROGRESS = 100
 KILLED, SURVIVED, UNREACHED, REFUSED = "killed", "survived", "not reached", "does not build"
 FIXTURE = ROOT / mutants.OPERATORS / "Fixture"
 
@@ -46,6 +48,8 @@ class Campaign:
             outcome = self._outcome(copy, mutant)
             with self.lock:
                 self.results[mutant] = outcome
+                if len(self.results) % PROGRESS == 0:
+                    print(f"{len(self.results)} sampled, {len(self.of(KILLED))} killed")
 
     def _take(self):
         with self.lock:
