@@ -116,12 +116,14 @@ class Suites:
             return self.unmeasured.pop(0) if self.unmeasured else None
 
     def reaching(self, mutant):
-        """The nearest suites that run into a mutant, the shortest first."""
+        """The nearest suites that run into a mutant; first those that are short and reach few: what
+        they reach, they are about."""
         near = [self.record.suites[name] for name in self.near[mutant.target]
                 if name in self.record.suites]
         reaching = [suite for suite in near if mutant.id in suite.reached]
         order = {target: place for place, target in enumerate(mutant.target.tests)}
-        return sorted(reaching, key=lambda each: (order[each.target], each.seconds))
+        return sorted(reaching, key=lambda each: (
+            order[each.target], each.seconds * len(each.reached)))
 
     def try_mutant(self, copy, mutant):
         """The test that notices it; None if none does. The first process runs one suite, the next

@@ -26,6 +26,8 @@ from mutation_copy import Copy, Stopped
 
 JOBS = 2
 NICENESS = 10
+# After so many mutants a line says that the program is at work.
+PROGRESS = 100
 KILLED, SURVIVED, UNREACHED, REFUSED = "killed", "survived", "not reached", "does not build"
 FIXTURE = ROOT / mutants.OPERATORS / "Fixture"
 
@@ -46,6 +48,8 @@ class Campaign:
             outcome = self._outcome(copy, mutant)
             with self.lock:
                 self.results[mutant] = outcome
+                if len(self.results) % PROGRESS == 0:
+                    print(f"{len(self.results)} sampled, {len(self.of(KILLED))} killed")
 
     def _take(self):
         with self.lock:
@@ -104,8 +108,6 @@ def report(targets, every, campaign, began):
         found = sorted(campaign.of(outcome), key=lambda each: (each.file, each.facts["line"]))
         if found:
             print(f"\n{title}:", *map(str, found), sep="\n")
-    for name, test in campaign.suites.failing.items():
-        print(f"\n{name} was left out: the program as it is fails {test}")
     print("", table(targets, every, campaign), "", sep="\n")
     print("One of them again: make mutate ID=…, the number at the beginning of its line")
     print(f"{(time.monotonic() - began) / 60:.1f} min")
@@ -172,6 +174,9 @@ def main():
     if not targets:
         fail(f"there is no target {options.only}")
     found = mutants.Mutants()
+    named = chosen_of(found.all, options.id) if options.id else []
+    if named:
+        targets = list(dict.fromkeys(each.target for each in named))
     stopping = threading.Event()
     folder = pathlib.Path(options.copy, "mutants/copy").absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -182,19 +187,21 @@ def main():
     os.nice(NICENESS)
     suites = Suites(copy, targets, found.all, record)
     side_by_side(copy, suites.measure)
+    for name, test in suites.failing.items():
+        print(f"{name} is left out: the program as it is fails {test}")
     print(f"the unbroken program is measured after {(time.monotonic() - began) / 60:.1f} min")
     if options.prepare:
         return
-    sample = chosen_of(found.all, options.id) if options.id else found.sample(targets, options.seed)
+    sample = named or found.sample(targets, options.seed)
     campaign = Campaign(sample, found.refused, suites)
-    if not options.id:
+    if not named:
         print(f"the sample is that of SEED={options.seed}")
         rest = max(0, options.minutes * 60 - (time.monotonic() - began))
         timer = threading.Timer(rest, stopping.set)
         timer.daemon = True
         timer.start()
     side_by_side(copy, campaign.try_mutants)
-    if options.id:
+    if named:
         for mutant, (outcome, test) in campaign.results.items():
             print(f"{mutant}\n    {outcome}" + (f" by {test}" if test else ""))
         return

@@ -106,9 +106,37 @@ import Testing
         ),
         (#"{"targets":[],"shows":{"targets":[]}}"#, nil),
     ]) func `a member is there once`(body: String, pointer: String?) {
+        #expect(Self.refusedMember(of: body) == pointer)
+    }
+
+    @Test(arguments: [
+        (#"{"environment":"development","targets":[]}"#, "/environment"),
+        (#"{"environment":"sandbox","targets":[]}"#, "/environment"),
+        (#"{"app":"com.example.Other","targets":[]}"#, "/app"),
+        (#"{"installation":"6F1D","targets":[]}"#, "/installation"),
+        (#"{"handler":"Garage","targets":[]}"#, "/handler"),
+        (#"{"handler":1,"targets":[]}"#, "/handler"),
+        (
+            #"{"environment":"production","app":"com.example.Home","installation":"6F1C","#
+                + #""handler":"Board","targets":[]}"#, nil
+        ),
+    ]) func `a body names nobody else than its path`(body: String, pointer: String?) {
+        #expect(Self.refusedMember(of: body) == pointer)
+    }
+
+    @Test func `a name in a path may be encoded`() throws {
+        let path = "/v1/apps/com.example.Home/environments/production/installations/6F1C/controls/"
+        for name in ["Garage", "G%61rage", "%47%61rage"] {
+            let route = try RegistrarRoute(path: path + name)
+            #expect(route == .handler(Self.key, .controls, "Garage"))
+        }
+    }
+
+    /// The pointer to what is wrong with a body for the widgets of a handler.
+    static func refusedMember(of body: String) -> String? {
         var parser = JSONParser(bytesMax: 1 << 20, depthMax: 16)
         var body = body
-        let found = body.withUTF8 { bytes -> String? in
+        return body.withUTF8 { bytes -> String? in
             do throws(InvalidMember) {
                 _ = try SnapshotReader().snapshot(
                     SnapshotReader.object(in: UnsafeRawBufferPointer(bytes), parser: &parser),
@@ -116,6 +144,5 @@ import Testing
                 return nil
             } catch { return error.pointer }
         }
-        #expect(found == pointer)
     }
 }

@@ -51,6 +51,13 @@ internal import Testing
         #expect(named.classes == TokenClassSet(.control))
     }
 
+    @Test func `a binding's push type leaves out the classes that it does not go to`() throws {
+        var binding = TopicBinding(decode: .json, subject: try SubjectTemplate("{/id}"))
+        binding.push.type = .widgets
+        let event = try decodeEvent(#"{"id":"garage"}"#, binding: binding)
+        #expect(event.classes == TokenClassSet(.widget))
+    }
+
     @Test(
         arguments: [
             ("", .empty, 0), ("a{key", .unclosedBrace, 1), ("a}b", .strayBrace, 1),

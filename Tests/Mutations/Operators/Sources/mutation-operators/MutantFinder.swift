@@ -95,7 +95,7 @@ final class MutantFinder: SyntaxVisitor {
         let isExtreme =
             isFree
             ? node.arguments.count >= 2 && label == nil
-            : node.arguments.isEmpty && node.trailingClosure == nil || label == "by"
+            : node.arguments.isEmpty || label == "by"
         if isExtreme { replace(.extreme, Syntax(node), name, by: other) }
         return .visitChildren
     }
@@ -119,7 +119,7 @@ final class MutantFinder: SyntaxVisitor {
         let text = node.trimmedDescription
         if text.contains("\n"), ["//", "\"\"\"", "{"].contains(where: text.contains) { return }
         let start = token.positionAfterSkippingLeadingTrivia.utf8Offset
-        let end = token.endPositionBeforeTrailingTrivia.utf8Offset
+        let end = (token.positionAfterSkippingLeadingTrivia + token.trimmedLength).utf8Offset
         let first = node.positionAfterSkippingLeadingTrivia.utf8Offset
         var bytes = Array(text.utf8)
         bytes.replaceSubrange(start - first..<end - first, with: replacement.utf8)
@@ -137,6 +137,7 @@ final class MutantFinder: SyntaxVisitor {
         occurrences[key, default: 0] += 1
         key += "\n\(occurrences[key]!)"
         let start = node.startLocation(converter: locations)
+        let position = node.positionAfterSkippingLeadingTrivia
         let scope = declaration ?? node
         mutants.append(
             Mutant(
@@ -147,8 +148,8 @@ final class MutantFinder: SyntaxVisitor {
                     last: scope.endLocation(converter: locations).line),
                 before: before, after: after,
                 edit: Edit(
-                    start: node.positionAfterSkippingLeadingTrivia.utf8Offset,
-                    end: node.endPositionBeforeTrailingTrivia.utf8Offset, form: form),
+                    start: position.utf8Offset,
+                    end: (position + node.trimmedLength).utf8Offset, form: form),
                 key: key))
     }
 }
