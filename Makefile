@@ -43,6 +43,9 @@ bench-latency bench-listeners bench-registrar: export LATENCY_SECONDS := $(LATEN
 SOAK_MINUTES ?= $(MINUTES)
 soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 
+# Nobody reads the compiler's index here, and all builds of one folder must have the same options.
+SWIFT_BUILD := swift build --disable-index-store
+
 FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build build-tests check deb demo demo-picture test simulate run-local check-clean-machine check-image \
@@ -59,8 +62,8 @@ deps: ## Install the system's packages that are missing (apt), check the Swift t
 	scripts/bootstrap.sh
 
 build: deps ## Build the release programs, .build/release/lamplighter and lamplighter-lab
-	swift build -c release --product lamplighter
-	swift build -c release --product lamplighter-lab
+	$(SWIFT_BUILD) -c release --product lamplighter
+	$(SWIFT_BUILD) -c release --product lamplighter-lab
 
 deb: ## Build the Debian package of the worker, .build/deb
 	scripts/bootstrap.sh deb
@@ -75,13 +78,13 @@ demo-picture: build ## Run the demo and draw it, docs/demo.svg
 	.build/release/lamplighter-lab demo-picture run/demo.ndjson docs/demo.svg
 
 build-tests: deps # Every target, once; what else needs debug programs goes on from it
-	swift build --build-tests
+	$(SWIFT_BUILD) --build-tests
 
 test: build-tests ## Build everything and run every test
 	scripts/test.py
 
 check: ## Run everything at length, about an hour: .ci/run is its short form
-	scripts/gate.py --full
+	scripts/ci.py --full
 
 simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMULATE_SEEDS=10000)
 	swift build -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate
@@ -92,8 +95,8 @@ simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMU
 LOCAL = $(if $(wildcard .build/release/lamplighter-lab),release,debug)
 
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
-	swift build -c $(LOCAL) --product lamplighter
-	swift build -c $(LOCAL) --product lamplighter-lab
+	$(SWIFT_BUILD) -c $(LOCAL) --product lamplighter
+	$(SWIFT_BUILD) -c $(LOCAL) --product lamplighter-lab
 	LAMPLIGHTER_PROGRAMS=.build/$(LOCAL) TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
 
 check-clean-machine: ## See a fresh Debian go from clone to first push in 12 minutes (as root; SUITE=trixie VERB=test)
@@ -147,8 +150,7 @@ check-schemas: ## See records of fastavro, Protobuf and Confluent's serializers 
 check-surfaces: ## See the live page in Chromium, metrics with promtool, exports with OTLP's types
 	scripts/check.py surfaces $(ONLY)
 
-conformance: deps ## Run both transports against everything a server may do, docs/transports.md
-	swift build --build-tests
+conformance: build-tests ## Run both transports against everything a server may do, docs/transports.md
 	swift test --skip-build --disable-xctest --no-parallel --filter Conformance
 
 sanitize: deps ## Run the suite under the address and the thread sanitizer
@@ -201,8 +203,8 @@ check-format: ## Complain about formatting
 format: ## Put the formatting right
 	swift format --in-place --parallel --recursive --configuration .swift-format $(FORMATTED)
 
-docs: ## Rewrite docs/configuration.md, metrics.md, records.md and schemas from their tables
-	WRITE_DOCS=1 swift test --disable-xctest \
+docs: build-tests ## Rewrite docs/configuration.md, metrics.md, records.md and schemas from their tables
+	WRITE_DOCS=1 swift test --skip-build --disable-xctest \
 		--filter 'the page is what the key table says|what the field tables say|what the table of metrics says'
 
 clean: ## Remove everything that was built or run

@@ -38,15 +38,15 @@ def number(name, default):
     return int(text)
 
 
-def build(*products):
-    """Builds release programs and returns their folder."""
+def build(*products, configuration="release"):
+    """Builds programs and returns their folder."""
     environment = dict(os.environ, LAMPLIGHTER_BENCH="1")
     for product in products:
-        command = ["swift", "build", "-c", "release", "--product", product]
+        command = ["swift", "build", "--disable-index-store", "-c", configuration, "--product", product]
         print("+", *command, flush=True)
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
     shown = subprocess.run(
-        ["swift", "build", "-c", "release", "--show-bin-path"], cwd=ROOT, env=environment,
+        ["swift", "build", "-c", configuration, "--show-bin-path"], cwd=ROOT, env=environment,
         check=True, capture_output=True, text=True)
     return pathlib.Path(shown.stdout.strip())
 
@@ -58,12 +58,13 @@ class Rig:
     where nothing but instructions is counted, its speed does not matter.
     """
 
-    def __init__(self, simulators=None):
+    def __init__(self, simulators=None, configuration="release"):
         self.simulators = simulators
+        self.configuration = configuration
 
     def __enter__(self):
         products = ["lamplighter-bench"] if self.simulators else PRODUCTS
-        self.programs = build(*products)
+        self.programs = build(*products, configuration=self.configuration)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-bench-"))
         self.processes = []
         # Whether the folder stays, as evidence.

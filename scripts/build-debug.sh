@@ -9,6 +9,6 @@ cd "$(dirname "$0")/.."
 
 [ -z "${LAMPLIGHTER_PROGRAMS:-}" ] || exit 0
 for product in "$@"; do
-    echo "+ swift build --product $product"
-    swift build --product "$product"
+    echo "+ swift build --disable-index-store --product $product"
+    swift build --disable-index-store --product "$product"
 done

@@ -17,7 +17,7 @@ import time
 from command_line import ROOT
 from mutations import FOLDER
 
-BUILD = ["swift", "build", "--build-tests", "--quiet"]
+BUILD = ["swift", "build", "--disable-index-store", "--build-tests", "--quiet"]
 RUNNER = [".build/debug/lamplighterPackageTests.xctest", "--testing-library", "swift-testing",
           "--no-parallel"]
 # Builds only the named test targets and their dependencies: others would be linked again for each

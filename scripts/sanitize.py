@@ -76,7 +76,7 @@ def environment(sanitizer, reports):
 
 def built(place, flags):
     """Builds the tests; returns whether that succeeded."""
-    command = ["swift", "build", "--build-tests", *place, *flags]
+    command = ["swift", "build", "--disable-index-store", "--build-tests", *place, *flags]
     announce(*command)
     build = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -208,8 +208,8 @@ def summed_up(runs, seconds):
 def parsed_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--jobs", type=int, default=min(4 * os.cpu_count(), JOBS_MAX), metavar="NUMBER",
-        help="how many processes that mostly wait run at a time (default: four for each core, at "
+        "--jobs", type=int, default=min(3 * os.cpu_count(), JOBS_MAX), metavar="NUMBER",
+        help="how many processes that mostly wait run at a time (default: three for each core, at "
              f"most {JOBS_MAX})")
     parser.add_argument(
         "--scratch-path", type=pathlib.Path, default=".build", metavar="FOLDER",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""Runs the whole check: installs, builds once, and then has the tests and what needs other people's
-programs run side by side, since most of them wait.
+"""Runs the whole check: installs, builds once, and then runs the tests, and what needs other people's
+programs two at a time, since most of it waits.
 
 Each step says its seconds and those of CPU when it ends, and its output if it has failed. The output of
 the tests comes last, which ends with the test runner's summary. CI runs the short form, of fewer
@@ -21,7 +21,8 @@ import time
 
 from command_line import ROOT, fail, start
 
-CHECKS = ("registrar", "surfaces", "examples", "deploy", "schemas")
+# What waits beside what computes.
+LANES = (("registrar", "surfaces"), ("performance", "deploy", "examples", "schemas"))
 # 12 minutes from the clone: what somebody new is asked to wait.
 FIRST_PUSH_MAX = 720
 TESTS = "tests"
@@ -36,7 +37,7 @@ class Step:
     after: tuple[str, ...] = ()
     # Begins only once these have ended, too, whatever became of them: for the machine's sake.
     behind: tuple[str, ...] = ()
-    # Beside the tests, which watch the time, others are less urgent.
+    # Beside the build others are less urgent.
     niceness: int = 0
     variables: tuple[tuple[str, str], ...] = ()
 
@@ -65,23 +66,22 @@ def steps(is_full):
     """In the order in which they begin where several could."""
     built = (("LAMPLIGHTER_PROGRAMS", str(ROOT / ".build/debug")),)
     form = built + (() if is_full else (("LAMPLIGHTER_SHORT", "1"),))
-    yield Step("packages", ("scripts/bootstrap.sh", *CHECKS))
+    yield Step("packages", ("scripts/bootstrap.sh", "surfaces", "deploy", "examples", "registrar", "schemas"))
     yield make("build", "build-tests", after=("packages",))
     yield make("format", "check-format", after=("packages",), niceness=5)
     yield Step("environments", ("scripts/check.py", "prepare"), after=("packages",), niceness=5)
     yield make("first push", "run-local", after=("build",))
     yield make(TESTS, "test", after=("first push",),
                variables=(("LAMPLIGHTER_SEEDS", "200"), ("STALL_SECONDS", "120")) if is_full else ())
-    before = ()
-    for check in CHECKS:
-        # One at a time: each of them runs several programs.
-        yield make(check, f"check-{check}", after=("first push", "environments"), behind=before, niceness=5,
-                   variables=form + ((("SWIFT", "1"),) if is_full and check == "examples" else ()))
-        before = (check,)
-    # Not earlier, since its build would keep the tests waiting for the package manager's lock.
-    yield make("performance", "check-performance", after=("first push",), behind=CHECKS[:1], niceness=10)
+    # After the tests, which watch the time, and two at a time: each of them runs several programs.
+    for lane in LANES:
+        before = (TESTS,)
+        for check in lane:
+            yield make(check, f"check-{check}", after=("first push", "environments"), behind=before,
+                       variables=form + ((("SWIFT", "1"),) if is_full and check == "examples" else ()))
+            before = (check,)
     if is_full:
-        before = (TESTS, "performance", CHECKS[-1])
+        before = tuple(lane[-1] for lane in LANES)
         for name, *command in (
                 ("operators", "scripts/mutate.py", "--check"), ("simulate", "make", "simulate"),
                 ("chaos", "make", "chaos"), ("fuzz", "make", "fuzz")):
@@ -89,7 +89,7 @@ def steps(is_full):
             before = (name,)
 
 
-class Gate:
+class Schedule:
     """Runs steps as soon as those that they need have succeeded."""
 
     def __init__(self, wanted):
@@ -155,17 +155,17 @@ def main():
     parser.add_argument("--full", action="store_true", help="everything at length, about an hour")
     options = parser.parse_args()
     start()
-    gate = Gate(list(steps(options.full)))
-    gate.run()
-    pushed = gate.endings["first push"]
+    schedule = Schedule(list(steps(options.full)))
+    schedule.run()
+    pushed = schedule.endings["first push"]
     late = pushed.began + pushed.seconds > FIRST_PUSH_MAX
     print(f"\nfirst push accepted after {pushed.began + pushed.seconds:.0f} s")
-    print("\n".join(str(gate.endings[step.name]) for step in gate.steps))
-    print(f"{time.monotonic() - gate.began:.0f} s in all\n")
-    print(gate.endings[TESTS].output, end="", flush=True)
+    print("\n".join(str(schedule.endings[step.name]) for step in schedule.steps))
+    print(f"{time.monotonic() - schedule.began:.0f} s in all\n")
+    print(schedule.endings[TESTS].output, end="", flush=True)
     if late:
         fail(f"no push was accepted within {FIRST_PUSH_MAX} s")
-    sys.exit(0 if all(ending.status == 0 for ending in gate.endings.values()) else 1)
+    sys.exit(0 if all(ending.status == 0 for ending in schedule.endings.values()) else 1)
 
 
 main()
