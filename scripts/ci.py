@@ -22,7 +22,7 @@ import time
 from command_line import ROOT, fail, start
 
 # What waits beside what computes.
-LANES = (("registrar", "surfaces"), ("performance", "deploy", "examples", "schemas"))
+QUEUES = (("registrar", "surfaces"), ("performance", "deploy", "examples", "schemas"))
 # 12 minutes from the clone: what somebody new is asked to wait.
 FIRST_PUSH_MAX = 720
 TESTS = "tests"
@@ -74,14 +74,14 @@ def steps(is_full):
     yield make(TESTS, "test", after=("first push",),
                variables=(("LAMPLIGHTER_SEEDS", "200"), ("STALL_SECONDS", "120")) if is_full else ())
     # After the tests, which watch the time, and two at a time: each of them runs several programs.
-    for lane in LANES:
+    for queue in QUEUES:
         before = (TESTS,)
-        for check in lane:
+        for check in queue:
             yield make(check, f"check-{check}", after=("first push", "environments"), behind=before,
                        variables=form + ((("SWIFT", "1"),) if is_full and check == "examples" else ()))
             before = (check,)
     if is_full:
-        before = tuple(lane[-1] for lane in LANES)
+        before = tuple(queue[-1] for queue in QUEUES)
         for name, *command in (
                 ("operators", "scripts/mutate.py", "--check"), ("simulate", "make", "simulate"),
                 ("chaos", "make", "chaos"), ("fuzz", "make", "fuzz")):

@@ -20,7 +20,7 @@ import Testing
             MutatedTree.entry("gone", text: "a text that is not there")
                 + MutatedTree.entry("twice", text: "count += 1")
                 + MutatedTree.entry("half-a-line", text: "count += 1\nopened")
-                + MutatedTree.entry("no-type", text: "count += 1", type: "Gate")
+                + MutatedTree.entry("no-type", text: "count += 1", type: "Nobody")
                 + MutatedTree.entry("no-promise", text: "opened = true", promise: "delivery 2")
                 + MutatedTree.entry("no-test", text: "opened = true", tests: "^StagesTests.*no"))
         defer { tree.remove() }
@@ -29,7 +29,7 @@ import Testing
         #expect(check.status == 1)
         for message in [
             "gone: the text is not there\n", "twice: the text occurs 2 times\n",
-            "half-a-line: the text is not there\n", "no-type: there is no type Gate\n",
+            "half-a-line: the text is not there\n", "no-type: there is no type Nobody\n",
             "no-promise: there is no promise 'delivery 2'\n",
             "no-test: the filter '^StagesTests.*no' matches the name of no test",
         ] {

@@ -82,7 +82,7 @@ class Delivery(unittest.TestCase):
 class Devices(Delivery):
     """Devices that register and change, the registrar, a worker, Kafka and APNs"""
 
-    # Until then no event is settled.
+    # Until then no event has ended.
     GRACE = "1s"
     test_a_registration_is_reached_as_soon_as_any_other_and_its_removal_ends_that = None
 
@@ -106,14 +106,14 @@ class Devices(Delivery):
         self.assertGreater(report["acknowledged"], 600)
 
         reached = set(self.pushed())
-        # When the worker has read all that the topic has, and has settled every event, it pushes to nobody
+        # When the worker has read all that the topic has, and every event has ended, it pushes to nobody
         # who is not registered any more.
         registrars.wait_for("the registrations", lambda: (
             registrars.metric("worker", READ) >= registrars.written("lamplighter.registrations")))
-        self.wait_until_settled()
+        self.wait_until_events_have_ended()
         before = len(self.pushed())
         self.emit_each()
-        self.wait_until_settled()
+        self.wait_until_events_have_ended()
         targets = {key: record["targets"] for key, record in registrars.table().items() if record}
         registered = {target["token"] for each in targets.values() for target in each if "token" in target}
         self.assertGreater(len(self.pushed()), before)
@@ -122,7 +122,7 @@ class Devices(Delivery):
                    if reached & {target.get("token") for target in each}}
         self.assertGreater(len(devices), 250)
 
-    def wait_until_settled(self):
+    def wait_until_events_have_ended(self):
         """Waits until the worker has read every event, and owes none."""
         self.registrars.wait_for("the events", lambda: (
             self.registrars.metric("worker", "lamplighter_events_total")
