@@ -4,8 +4,7 @@
 """Runs every test that was built, most of them side by side, and sums up as the test runner does.
 
 The tests of drivers and of whole fleets mostly wait: each suite has a process of its own, and a few
-of them run at a time. What computes runs beside them, less urgent than what watches the time, and on
-all cores once they have ended. What took longest is said at the end, and of each failure also what
+of them run at a time. What computes runs beside them, less urgent than what watches the time. What took longest is said at the end, and of each failure also what
 the programs have logged that the test had running. Where some fail, what failed is said again before
 the last line: a log that somebody else keeps may be cut."""
 
@@ -44,10 +43,10 @@ FIRST = tuple(f"IntegrationTests.{suite}" for suite in (
     "`The command line`", "`A crash of a worker`", "`A flooded topic`", "Chaos",
     "`The bulkhead around a team whose key has expired`"))
 APART = (
-    "PipelineTests.`The whole pipeline in simulation`",
-    "IntegrationTests.`A stall of APNs`")
+    "IntegrationTests.`A stall of APNs`",
+    "PipelineTests.`The whole pipeline in simulation`")
 # What computes leaves its turn to what watches the time of others.
-LESS_URGENT = 5
+LESS_URGENT = 10
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
 FAILURE_LINES_MAX = 300
@@ -106,21 +105,17 @@ class Runner:
 
     def run_all(self, waiting, computing, jobs):
         """Runs the tests of each filter in a process of its own: of those that wait so many at a time,
-        and beside them those that compute, on all cores but one as long as somebody waits."""
+        and beside them those that compute, one for each core."""
         cores = max(1, min(jobs, os.cpu_count()))
-        idle = threading.Semaphore(max(1, cores - 1))
 
         def compute(selection):
-            with idle:
-                return self.run(selection, niceness=LESS_URGENT)
+            return self.run(selection, niceness=LESS_URGENT)
 
         with (concurrent.futures.ThreadPoolExecutor(cores) as computers,
               concurrent.futures.ThreadPoolExecutor(jobs) as waiters):
             try:
                 computed = [computers.submit(compute, each) for each in computing]
                 runs = list(waiters.map(self.run, waiting))
-                if cores > 1:
-                    idle.release()
                 return runs + [future.result() for future in computed]
             except BaseException:
                 self._end()
