@@ -92,7 +92,7 @@ simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMU
 		--scratch-path .build/simulate --disable-xctest --filter 'loses nothing whatever happens'
 
 # With the programs of `make build` if there are any.
-LOCAL = $(if $(wildcard .build/release/lamplighter-lab),release,debug)
+LOCAL ?= $(if $(and $(wildcard .build/release/lamplighter),$(wildcard .build/release/lamplighter-lab)),release,debug)
 
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
 	$(SWIFT_BUILD) -c $(LOCAL) --product lamplighter

@@ -4,27 +4,30 @@
 #
 # busy.sh NUMBER COMMAND...: runs a command beside NUMBER busy processes, one that fills memory (a
 # quarter of what is free) and one that writes to the disk, all of stress-ng and as urgent as the command.
+# They are not nicer than the command, which is what a shared machine is like.
 # ROUNDS=10 runs it ten times; each round says its exit status, its seconds and its last line. Exits with
-# 1 if one has failed; its output stays in run/busy-N.log.
+# 1 if one has failed; its output stays in .build/busy/N.log.
 set -euo pipefail
 
-[ $# -ge 2 ] || { sed -n '5,8s/^# //p' "$0" >&2; exit 64; }
+[ $# -ge 2 ] || { sed -n '5,12s/^# //p' "$0" >&2; exit 64; }
 number=$1
 shift
+rounds=${ROUNDS:-1}
+unset ROUNDS # It means something to the Makefile, too.
 folder=$(cd "$(dirname "$0")/.." && pwd)
 "$folder/scripts/bootstrap.sh" busy
-mkdir -p "$folder/run"
+place=$folder/.build/busy
+mkdir -p "$place"
 
-# It ends with this script, however that ends.
 stress-ng --quiet --cpu "$number" --cpu-method matrixprod --vm 1 --vm-bytes 25% --vm-hang 1 \
-    --hdd 1 --hdd-bytes 256M --temp-path "$folder/run" &
+    --hdd 1 --hdd-bytes 256M --temp-path "$place" &
 stress=$!
 trap 'kill "$stress" 2>/dev/null || true; wait "$stress" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM
 
 failed=0
-for ((round = 1; round <= ${ROUNDS:-1}; round++)); do
-    log=$folder/run/busy-$round.log
+for ((round = 1; round <= rounds; round++)); do
+    log=$place/$round.log
     began=$SECONDS
     status=0
     "$@" >"$log" 2>&1 || status=$?

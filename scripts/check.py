@@ -19,6 +19,8 @@ import sys
 from command_line import ROOT, announce, start
 from environments import python_of
 
+# A container may see many cores but have the time of two.
+JOBS_MAX = 8
 EXAMPLES = ROOT / ".build/examples"
 # Debian's Go libraries are sources under this path, so nothing is downloaded.
 DEBIAN_GO = {
@@ -98,7 +100,7 @@ def run_tests(check, python, options):
         environment["LAMPLIGHTER_SHORT"] = "1"
     if os.environ.get("SCREENSHOTS"):
         environment["SCREENSHOTS"] = str(pathlib.Path(os.environ["SCREENSHOTS"]).resolve())
-    jobs = options.jobs or check.jobs_per_core * os.cpu_count()
+    jobs = options.jobs or min(check.jobs_per_core * os.cpu_count(), JOBS_MAX)
     command = [python, ROOT / "scripts/python_tests.py", "--jobs", str(jobs),
                *(f"--first={each}" for each in check.first), *options.tests]
     os.chdir(ROOT / check.folder)

@@ -10,9 +10,9 @@ shift
 {
     echo "enum EmbeddedText {"
     for file in "$@"; do
-        # A raw string ends at this, and nothing in it is an escape.
-        if grep -q '"""##' "$file"; then
-            echo "embed-text: $file has the end of the string in it" >&2
+        # A raw string ends at the first of these, and the second begins an escape in it.
+        if grep -q -F -e '"""##' -e '\##' -e "$(printf '\r')" "$file"; then
+            echo "embed-text: $file has what a raw string cannot hold" >&2
             exit 1
         fi
         printf 'static let %s = ##"""\n' "$(basename "$file" | tr -c '0-9A-Za-z\n' _)"

@@ -206,6 +206,8 @@ def main():
             print(f"{mutant}\n    {outcome}" + (f" by {test}" if test else ""))
         return
     report(targets, found.all, campaign, began)
+    if not campaign.results:
+        fail("no mutant was tried: the builds took all of the time; give it more MINUTES")
 
 
 main()

@@ -4,9 +4,10 @@
 """Runs every test that was built, most of them side by side, and sums up as the test runner does.
 
 The tests of drivers and of whole fleets mostly wait: each suite has a process of its own, and a few
-of them run at a time. What computes runs beside them, less urgent than what watches the time. What took longest is said at the end, and of each failure also what
-the programs have logged that the test had running. Where some fail, what failed is said again before
-the last line: a log that somebody else keeps may be cut."""
+of them run at a time. What computes runs beside them, less urgent than what watches the time. What
+took longest is said at the end, and of each failure also what the programs have logged that the test
+had running. Where some fail, what failed is said again before the last line: a log that somebody else
+keeps may be cut."""
 
 import argparse
 import concurrent.futures

@@ -44,9 +44,14 @@ struct `An early signal to a program` {
         #expect(try await process.finish(within: .seconds(60)) == 0, "\(process.output)")
     }
 
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
-    func `an early signal ends a command that does not take it over`(signal: Int32) async throws {
-        let process = try await start("check", try await configuration(isWrong: true))
+    @Test(arguments: [
+        ("check", SIGTERM), ("check", SIGINT), ("check", SIGHUP), ("registrar", SIGHUP),
+        ("registrar", SIGUSR1),
+    ])
+    func `an early signal ends a command that does not take it over`(
+        command: String, signal: Int32
+    ) async throws {
+        let process = try await start(command, try await configuration(isWrong: true))
         process.signal(signal)
         #expect(try await process.finish(within: .seconds(60)) == -signal, "\(process.output)")
     }

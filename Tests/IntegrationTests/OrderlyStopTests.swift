@@ -49,14 +49,14 @@ struct `An orderly stop` {
                 worker.signal(SIGTERM)
                 usleep(50)
             }
-            #expect(try await worker.finish(within: .seconds(35)) == 0)
+            #expect(try await worker.finish(within: .seconds(120)) == 0)
         }
     }
 
     /// `delivery.shutdownTimeout` is 25 s by default; the machine may be slow.
     private func stop(_ worker: FleetProcess) async throws {
         worker.signal(SIGTERM)
-        #expect(try await worker.finish(within: .seconds(35)) == 0)
+        #expect(try await worker.finish(within: .seconds(120)) == 0)
         #expect(worker.output.contains("stopped"))
     }
 }
@@ -93,7 +93,7 @@ struct `A stop while APNs refuses one team's key` {
         }
         let stopwatch = Stopwatch()
         fleet.workers[0].signal(SIGTERM)
-        #expect(try await fleet.workers[0].finish(within: .seconds(35)) == 0)
+        #expect(try await fleet.workers[0].finish(within: .seconds(120)) == 0)
         // The grace period of every event is over in 2 s; a stop that used up its patience
         // would take 20.
         #expect(stopwatch.time < .seconds(12))

@@ -76,7 +76,7 @@ struct `A schema registry` {
         }
         try await fleet.statusSays("is held", of: fleet.workers[0])
         fleet.workers[0].signal(SIGTERM)
-        #expect(try await fleet.workers[0].finish(within: .seconds(20)) == 0)
+        #expect(try await fleet.workers[0].finish(within: .seconds(120)) == 0)
         registry.behave("well")
         try fleet.startWorker()
         try await fleet.eventually("the push of the order") { fleet.accepted(token) >= 1 }

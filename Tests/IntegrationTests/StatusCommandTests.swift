@@ -92,7 +92,7 @@ struct `The status command` {
             watch.output.components(separatedBy: "throughput ").count > 3
         }
         watch.signal(SIGINT)
-        #expect(try await watch.finish(within: .seconds(10)) == -SIGINT)
+        #expect(try await watch.finish(within: .seconds(120)) == -SIGINT)
         #expect(!watch.output.contains("\u{1B}"), "this is no terminal")
     }
 
@@ -197,7 +197,7 @@ struct `The status command` {
         #expect(own.status == 0, "\(own.output)")
         for text in [guarded.output, right.output, own.output] { #expect(!text.contains(token)) }
         guarded.signal(SIGTERM)
-        #expect(try await guarded.finish(within: .seconds(30)) == 0)
+        #expect(try await guarded.finish(within: .seconds(120)) == 0)
     }
 
     @Test func `the admin listener refuses what is not served, and other hosts`() async throws {

@@ -122,7 +122,7 @@ struct `Worker health` {
             worker.healthPort != nil && worker.adminPort != nil
         }
         worker.signal(SIGTERM)
-        #expect(try await worker.finish(within: .seconds(30)) == 0)
+        #expect(try await worker.finish(within: .seconds(120)) == 0)
         #expect(!worker.output.contains(" error "), "\(worker.output)")
     }
 }

@@ -11,6 +11,9 @@ package enum StopRequests {
     /// The signals that have come while they were held, one bit each.
     private static let held = Atomic<UInt64>(0)
 
+    /// Of `held`: no signal's, and set once signals are.
+    private static let isHoldingBit: UInt64 = 1
+
     /// SIGINT, SIGTERM and SIGHUP.
     package static let usual: [CInt] = [SIGINT, SIGTERM, SIGHUP]
     /// Those by which something else may be asked of a program that runs for long.
@@ -23,26 +26,24 @@ package enum StopRequests {
     /// What the parent has had ignored, as `nohup` does, stays so.
     package static func hold() {
         // Made before the first signal can come: a handler must not initialise it.
-        _ = held.load(ordering: .relaxed)
-        for signal in holdable {
-            let before = Glibc.signal(signal) { signal in
+        held.bitwiseOr(isHoldingBit, ordering: .relaxed)
+        for signal in holdable where !isIgnored(signal) {
+            Glibc.signal(signal) { signal in
                 StopRequests.held.bitwiseOr(1 << UInt64(signal), ordering: .relaxed)
             }
-            if isIgnoring(before) { Glibc.signal(signal, SIG_IGN) }
         }
     }
 
     /// From now on signals do what they do to any program, and those that were held do so now.
-    package static func release() {
-        for signal in holdable {
-            let before = Glibc.signal(signal, SIG_DFL)
-            if isIgnoring(before) { Glibc.signal(signal, SIG_IGN) }
-        }
-        for signal in holdable where wasHeld(signal) { raise(signal) }
+    package static func release() { release(holdable) }
+
+    private static func release(_ signals: [CInt]) {
+        for signal in signals where !isIgnored(signal) { Glibc.signal(signal, SIG_DFL) }
+        for signal in signals where wasHeld(signal) { raise(signal) }
     }
 
     /// From now on, for the whole process, the signals end nothing by themselves. Those that were
-    /// held are counted.
+    /// held are counted. Any other that was held is released.
     package static func count(_ signals: [CInt] = usual) {
         _ = number.load(ordering: .relaxed)
         var counted = sigset_t()
@@ -53,6 +54,11 @@ package enum StopRequests {
             }
             sigaddset(&counted, signal)
             if wasHeld(signal) { number.add(1, ordering: .relaxed) }
+        }
+        let isHolding = held.load(ordering: .relaxed) & isHoldingBit != 0
+        if isHolding {
+            held.bitwiseAnd(~isHoldingBit, ordering: .relaxed)
+            release(holdable.filter { !signals.contains($0) })
         }
         // A parent that starts us from one of libdispatch's threads hands its blocked signals on.
         pthread_sigmask(SIG_UNBLOCK, &counted, nil)
@@ -65,7 +71,10 @@ package enum StopRequests {
         held.load(ordering: .relaxed) & 1 << UInt64(signal) != 0
     }
 
-    private static func isIgnoring(_ handler: (@convention(c) (CInt) -> Void)?) -> Bool {
-        unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    private static func isIgnored(_ signal: CInt) -> Bool {
+        var action = sigaction()
+        sigaction(signal, nil, &action)
+        let handler = action.__sigaction_handler.sa_handler
+        return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }
