@@ -39,7 +39,8 @@ package enum StopRequests {
 
     private static func release(_ signals: [CInt]) {
         for signal in signals where !isIgnored(signal) { Glibc.signal(signal, SIG_DFL) }
-        for signal in signals where wasHeld(signal) { raise(signal) }
+        // To the process: this thread may be one of libdispatch's, which block them.
+        for signal in signals where wasHeld(signal) { kill(getpid(), signal) }
     }
 
     /// From now on, for the whole process, the signals end nothing by themselves. Those that were
