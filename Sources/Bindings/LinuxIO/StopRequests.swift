@@ -68,8 +68,10 @@ package enum StopRequests {
     /// How many have come.
     package static var received: Int { number.load(ordering: .relaxed) }
 
+    /// Whether it has come while it was held, which is said once.
     private static func wasHeld(_ signal: CInt) -> Bool {
-        held.load(ordering: .relaxed) & 1 << UInt64(signal) != 0
+        let bit: UInt64 = 1 << UInt64(signal)
+        return held.bitwiseAnd(~bit, ordering: .relaxed).oldValue & bit != 0
     }
 
     private static func isIgnored(_ signal: CInt) -> Bool {
