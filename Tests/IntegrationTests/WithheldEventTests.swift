@@ -7,7 +7,7 @@ import Testing
 
 /// What an operator does about an event of too many tokens, and reads in the history afterwards.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized, .timeLimit(.minutes(6)),
     .fleet(TestPlan(workers: 2, registrationGrace: .milliseconds(200), fanOutMax: 3)))
 struct `An event that is withheld` {
     private let fleet: Fleet
