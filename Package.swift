@@ -224,6 +224,9 @@ let lab: [Target] = [
 
 // MARK: Tests mirror Sources; Simulation and Integration cut across.
 
+// While one part is worked on, its tests can be all that is built: LAMPLIGHTER_TESTS=PipelineTests,AppTests
+let wantedTests = Context.environment["LAMPLIGHTER_TESTS"]?.split(separator: ",").map(String.init)
+
 let tests: [Target] = [
     .tests(
         "BindingsTests",
@@ -285,7 +288,7 @@ let tests: [Target] = [
             "TestCertificates", "LinuxIO",
             "Rdkafka",
         ], logs: true),
-]
+].filter { wantedTests?.contains($0.name) ?? true }
 
 // MARK: Hostile input: the fuzzer's program and the suite share their sources, so one of the two
 // exists at a time (scripts/fuzz.sh sets the variable).
@@ -350,7 +353,7 @@ let package = Package(
     targets: cLibraries + bindings + model + stages + pipeline + lifecycle + telemetry + drivers
         + simulators + registrar
         + app + lab
-        + tests + [fuzzing] + (isBenchmarking ? benchmarks : []),
+        + tests + (wantedTests == nil ? [fuzzing] : []) + (isBenchmarking ? benchmarks : []),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17)
 
