@@ -28,12 +28,11 @@ extension DeferredPushes {
         let until = now.monotonic(at: book.budgets.windowEnd(token, type, now: now.wall))
         // Nothing is lost for a budget: a push that would expire, with some time to be sent in, goes
         // now, and so does one for which there is no room.
-        guard push.content.expiresAt > until + Self.timeToSend, hasRoom(book, outbox),
-            hasRoomForRecords(book)
+        guard push.content.expiresAt > until + Self.timeToSend, hasRoomForRecords(book),
+            isWorthDeferring(slot, book, outbox, now: now)
         else { return false }
         book.counters.pushesThinned += 1
         book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
-        deferUntilSendable(slot, &book, &outbox, breakers, now: now)
-        return true
+        return deferUntilSendable(slot, &book, &outbox, breakers, now: now)
     }
 }

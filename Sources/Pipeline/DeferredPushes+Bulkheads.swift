@@ -59,7 +59,7 @@ extension DeferredPushes {
                     route, urgency, most: min(missing, HoldWatch.spillMax),
                     steps: HoldWatch.chunk)
                 for slot in slots where hasRoom(book, outbox) {
-                    deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+                    deferOrSetAside(slot, &book, &outbox, breakers, now: now)
                 }
             }
         }
@@ -74,8 +74,18 @@ extension DeferredPushes {
         while left > 0, book.pushes.queuedCount(of: route) > kept, hasRoom(book, outbox),
             let slot = book.pushes.firstQueued(of: route)
         {
-            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            deferOrSetAside(slot, &book, &outbox, breakers, now: now)
             left -= 1
+        }
+    }
+
+    /// A push whose partition of `deferred` has no room rests: those behind it have another one.
+    private mutating func deferOrSetAside(
+        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ breakers: borrowing CircuitBreakers, now: Now
+    ) {
+        if !deferUntilSendable(slot, &book, &outbox, breakers, now: now) {
+            book.pushes.rest(slot, until: now.monotonic + Self.roomRetry)
         }
     }
 }

@@ -58,7 +58,7 @@ extension DeferredPushes {
             let held = book.pushes.heldSince(of: slot)
             let end = book.pushes.restsUntil(slot) ?? held
             guard held <= since || end - held > patience, hasRoom(book, outbox) else { continue }
-            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            _ = deferUntilSendable(slot, &book, &outbox, breakers, now: now)
         }
     }
 
@@ -73,8 +73,9 @@ extension DeferredPushes {
         var steps = max(HoldWatch.chunk, book.settings.slots / 16)
         var left = HoldWatch.spillMax
         while left > 0, hasRoom(book, outbox), let slot = book.pushes.nextWaiting(steps: &steps) {
-            guard Self.cannotEnd(slot, in: drain, book, breakers) else { continue }
-            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            guard Self.cannotEnd(slot, in: drain, book, breakers),
+                deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            else { continue }
             left -= 1
         }
     }
@@ -91,24 +92,9 @@ extension DeferredPushes {
 
     // MARK: One push
 
-    /// Whether one more push may be deferred. Each row whose push is under way keeps room for its
-    /// tombstone.
-    func hasRoom(_ book: borrowing PushBook, _ outbox: borrowing Outbox) -> Bool {
-        hasRoomForTombstones(book, outbox) && ends.isEmpty
-            && outbox.tickets.deferrals + book.tracker.endedRows.count + table.takenCount
-                < book.settings.unacknowledgedMax
-    }
-
-    func hasRoomForTombstones(
-        _ book: borrowing PushBook, _ outbox: borrowing Outbox
-    ) -> Bool {
-        let waiting = outbox.tickets.usage(of: .deferred)
-        return waiting.count + book.tracker.endedRows.count < book.settings.unacknowledgedMax
-            && waiting.bytes < book.settings.deferralBytesMax
-    }
-
     /// Defers a push that must wait until `time`, if that would hold its offsets for too long. A
     /// push that holds none, because it came from a row, is deferred if `givingBackRows` is set.
+    /// Where `deferred` has no room for it, it goes on waiting here.
     mutating func deferIfTooLong(
         _ slot: UInt32, until time: MonotonicTime, givingBackRows: Bool = false,
         _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
@@ -119,41 +105,40 @@ extension DeferredPushes {
             since < .distantFuture
             ? time - since > HoldWatch.patience(book.settings.holdMax) : givingBackRows
         guard isTooLong, hasRoom(book, outbox) else { return }
-        deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
+        _ = deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
     }
 
     /// Defers the push until it may be handed to delivery.
+    /// - Returns: false if its partition of `deferred` has no room, so that it still waits here.
     mutating func deferUntilSendable(
         _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
-    ) {
+    ) -> Bool {
         let rested = max(book.pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
         let time = breakers.sendable(book.pushes.route(of: slot), from: rested)
-        deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
+        return deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
     }
 
     /// Ends the waiting push here. One that an operator drops would come back from Kafka once the
     /// drop is lifted, so it is dropped. Of any other the claims on events wait for its record to be
     /// acknowledged; the claims on rows of `deferred` go back to them.
+    /// - Returns: false if its partition of `deferred` has no room.
     private mutating func deferPush(
         _ slot: UInt32, notBefore: MonotonicTime, _ book: inout PushBook, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
-    ) {
+    ) -> Bool {
         let push = book.pushes[slot]
         if breakers.isDropping(push.route) {
             book.count(.dropped, slot)
             if push.hasFollowUp {
                 book.endUnqueued(.dropped, push.route, book.pushes.followUp(of: slot).type)
             }
-            return book.release(book.endTakingClaims(slot, withFollowUp: true, now: now))
+            book.release(book.endTakingClaims(slot, withFollowUp: true, now: now))
+            return true
         }
+        let key = key(ofPush: slot, book)
+        guard hasRoom(for: slot, key: key, book, outbox) else { return false }
         var record = Self.record(slot, notBefore: notBefore, book, now: now)
-        let key = book.audience.tokenBytes(of: push.token)
-            .withMemoryRebound(to: UInt8.self) { token in
-                RecordKey.deferred(
-                    route: book.routing[push.route], token: token,
-                    coalescingKey: push.coalescingKey)
-            }
         var place = place(of: slot, book)
         let holds = book.endTakingClaims(slot, withFollowUp: true, now: now)
         book.counters.deferred += 1
@@ -161,7 +146,7 @@ extension DeferredPushes {
         for hold in holds where book.tracker.isOfTable(hold) {
             putBack(hold, notBefore: notBefore, attempts: push.attempts, &book.tracker)
         }
-        if ofEvents.isEmpty, ofEvents.count < holds.count { return }
+        if ofEvents.isEmpty, ofEvents.count < holds.count { return true }
         if let open = outbox.tickets.openDeferral(of: key) {
             record.include(decode(open.record))
             // The open record may have the newer payload.
@@ -174,6 +159,7 @@ extension DeferredPushes {
                 place.hash, age: place.age, expiresAt: now.monotonic(at: record.expiresAt),
                 now: now.monotonic)
         }
+        return true
     }
 
     /// Gives the claim of a push back to the row that it was made of: the row waits again.

@@ -21,8 +21,6 @@ extension DeferredPushes {
     /// How long an announced push may wait before it is made, and then again to be handed over. What
     /// is left of `announcedFor` is for the request.
     private static var announcementLife: Duration { .seconds(20) }
-    /// How long a push waits where `deferred` has no room.
-    private static var retryAfter: Duration { .milliseconds(250) }
     /// Up to which gap a record need not say when the last push was sent, since the one that does is
     /// still in the topic: half of the hour in which Kafka compacts nothing
     /// (`min.compaction.lag.ms`), as a restart may take its time.
@@ -37,24 +35,30 @@ extension DeferredPushes {
         _ breakers: borrowing CircuitBreakers, now: Now
     ) -> Bool {
         let push = book.pushes[slot]
-        let until: MonotonicTime
         // A further try is not a further push.
         switch book.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
         case .none: return false
         case .short(let gap):
             guard push.attempts == 0,
-                let end = book.pacing.nextSend(push.token, gap: gap, now: now.monotonic)
+                let until = book.pacing.nextSend(push.token, gap: gap, now: now.monotonic)
             else { return false }
-            until = end
             book.counters.pushesPaced += 1
             book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
             deferIfTooLong(slot, until: until, &book, &outbox, breakers, now: now)
         case .long:
             if push.isAnnounced, isAnnounced(slot, book, now: now) { return false }
-            let canDefer = hasRoom(book, outbox)
-            until = canDefer ? now.monotonic : now.monotonic + Self.retryAfter
+            if isWorthDeferring(slot, book, outbox, now: now) {
+                book.pushes.putBack(slot, until: now.monotonic, now: now.monotonic, &book.tracker)
+                return deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            }
+            if goesUnpaced(slot, book, outbox, now: now) {
+                if push.attempts == 0 { book.counters.pushesUnpaced += 1 }
+                book.pushes.withdrawAnnouncement(of: slot)
+                return false
+            }
+            let until = now.monotonic + RoomWaits.retryAfter
             book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
-            if canDefer { deferUntilSendable(slot, &book, &outbox, breakers, now: now) }
+            roomWaits.add(now: now.monotonic)
         }
         return true
     }

@@ -107,9 +107,14 @@ extension DeferredPushes {
             book.endUnqueued(.suppressed, route, content.push.type)
             return endUnsent(row, &book, &outbox, now: now)
         }
-        if let gap = book.pacing.longGap(of: route, coalescingKey: table.coalescingKey(of: row)),
-            case .wait = pace(row, gap: gap, &book, &outbox, now: now)
+        let gap = book.pacing.longGap(of: route, coalescingKey: table.coalescingKey(of: row))
+        // What another partition has no room for must not keep the rows behind it.
+        if !table.isAnnounced(row),
+            !hasRoom(forRow: row, announces: gap != nil, book, outbox, now: now)
         {
+            return table.postpone(row, until: now.monotonic + Self.roomRetry)
+        }
+        if let gap, case .wait = pace(row, gap: gap, &book, &outbox, now: now) {
             return
         }
         makePush(of: row, content, token: token, route: route, &book, now: now)

@@ -29,6 +29,7 @@ struct DeferredPushes: ~Copyable {
     /// is left there.
     var drain: Drain?
     var holdWatch = HoldWatch()
+    var roomWaits = RoomWaits()
 
     var decoder: TokenRecordDecoder
     /// The key of the record that was decoded last.

@@ -15,7 +15,7 @@ struct Outbox: ~Copyable {
     private(set) var records: [OutgoingRecord] = []
     /// Whether events may be split now. The owner sets it before events are read.
     var shardBreaker = TopicBreakerState.closed
-    private(set) var tickets = TicketTable()
+    var tickets = TicketTable()
     /// Letters that still gather tokens.
     var letters: DeadLetterDrafts
     /// Failures for which there was no room for a letter each.

@@ -250,6 +250,11 @@ package struct PushPipeline: ~Copyable {
     /// This worker's share of what limits allow the fleet, from 0 to 1.
     package mutating func adopt(shareOfLimits share: Double) { restrictions.share = share }
 
+    /// `deferred` has so many partitions. Until that is known they have one share of its room.
+    package mutating func adopt(deferredPartitions partitions: Int) {
+        outbox.tickets.shares.adopt(partitions: partitions)
+    }
+
     /// A record of `deferred` was read.
     /// - Returns: why it was skipped, if it was.
     package mutating func deferredRecord(
@@ -353,6 +358,7 @@ package struct PushPipeline: ~Copyable {
         breakers.sweep(now: now.monotonic)
         late.forget(&book, now: now)
         deferral.order.forget(now: now.monotonic)
+        outbox.tickets.shares.look(now: now.monotonic)
         late.sendOwed(&fanOut, &book, deferral, now: now)
         fanOut.fanOutRefusedShards(&book, &outbox, now: now)
         outbox.watchLetters(&book, now: now)

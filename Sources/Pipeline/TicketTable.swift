@@ -53,6 +53,8 @@ struct TicketTable {
     /// Usage for each topic, indexed by `RecordTopic.rawValue`. Each topic has a bound of its own:
     /// one that takes nothing must not use up another's.
     private var usages = Array(repeating: Usage(), count: RecordTopic.allCases.count)
+    /// What is unacknowledged of each partition of `deferred`.
+    var shares = DeferralShares()
     /// Bytes of the dead letters that have been acknowledged or given up so far.
     private(set) var letterBytesClosed = 0
 
@@ -77,6 +79,8 @@ struct TicketTable {
         var suppression: IssuedSuppression?
         /// The bytes that were counted when the ticket was issued.
         fileprivate var bytes = 0
+        /// The partition of `deferred` in whose share the ticket was counted.
+        fileprivate var partition = 0
         var order: PayloadPlace?
         /// The row of `deferred` whose push is sent when Kafka has the record.
         var announces: OffsetClaim?
@@ -150,6 +154,11 @@ struct TicketTable {
         open[record.ticket]!.record = record
         open[record.ticket]!.order = order
         open[record.ticket]!.announces = announces
+        let share = shares.partition(of: record)
+        open[record.ticket]!.partition = share
+        shares.opened(
+            record.ticket, bytes: open[record.ticket]!.bytes, announces: announces != nil,
+            in: share)
         // A rewrite by the owner says nothing of what this worker has deferred since.
         if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
         return record
@@ -177,6 +186,8 @@ struct TicketTable {
         usages[topic.rawValue].bytes -= closed.bytes
         if topic == .deadLetters { letterBytesClosed += closed.bytes }
         guard topic == .deferred else { return closed }
+        shares.closed(
+            ticket, bytes: closed.bytes, announces: closed.announces != nil, in: closed.partition)
         if latestDeferrals[closed.record.key] == ticket {
             latestDeferrals[closed.record.key] = nil
         }
@@ -204,6 +215,7 @@ struct TicketTable {
                 usage(of: topic) == Usage(count: tickets.count, bytes: bytes),
                 "the records of \(topic) are miscounted")
         }
+        shares.checkInvariants(open: deferrals)
         precondition(open.values.count(where: \.wasRefused) == refused, "refused ones miscount")
         for (key, ticket) in latestDeferrals {
             precondition(open[ticket]?.record.key == key, "a key names another's deferral")

@@ -55,6 +55,8 @@ internal import Testing
         }
         let count = planner.loop.plan.consumedPartitions
         #expect(count == planner.loop.plan.consumedTopics.count)
+        let produced = planner.loop.plan.producedPartitions
+        #expect(produced.count == planner.loop.plan.producedTopics.count)
     }
 
     @Test func `the planner asks again after a while where Kafka did not say`() throws {

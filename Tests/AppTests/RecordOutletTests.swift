@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+internal import Rdkafka
 internal import Testing
 
 @testable internal import Pipeline
@@ -149,6 +150,78 @@ internal import Testing
         #expect(outlet.trouble(now: at(79_999)) == nil && outlet.trouble(now: at(80_000)) != nil)
         _ = outlet.reported(2, cause: nil, now: at(80_000))
         #expect(outlet.trouble(now: at(200_000)) == nil)
+    }
+
+    // MARK: Partitions
+
+    private func outlet(partitions: Int, records: Int) -> RecordOutlet {
+        var outlet = RecordOutlet(recordsMax: records, bytesMax: 100_000)
+        outlet.adopt(partitions: partitions)
+        return outlet
+    }
+
+    private func record(_ ticket: UInt64, in partition: Int32) -> OutgoingRecord {
+        var record = record(ticket)
+        record.partition = partition
+        return record
+    }
+
+    @Test func `a partition that takes none of the records in the outlet fills its share alone`() {
+        var outlet = outlet(partitions: 4, records: 40)
+        // Each turn brings one of each partition; nothing is reported of the first.
+        var others = 0
+        for turn in 0..<1000 as Range<UInt64> {
+            for partition in 0..<4 as Range<UInt64> {
+                outlet.append(record(turn * 4 + partition, in: Int32(partition)))
+            }
+            for ticket in offer(&outlet, at(Int64(turn))) where ticket % 4 > 0 {
+                others += 1
+                _ = outlet.reported(ticket, cause: nil, now: at(Int64(turn)))
+            }
+        }
+        #expect(others == 3000 && outlet.offeredCount == 10 && outlet.waitingCount == 990)
+        #expect(
+            outlet.trouble(now: at(10_000)) == RecordOutlet.Trouble(cause: nil, partitions: 1))
+    }
+
+    @Test func `records in the outlet for a partition that refuses them delay no other's`() {
+        var outlet = outlet(partitions: 2, records: 20)
+        outlet.append(record(1, in: 0))
+        #expect(offer(&outlet, at(0)) == [1])
+        _ = outlet.reported(1, cause: "gone", now: at(0))
+        for ticket in 2...9 as ClosedRange<UInt64> {
+            outlet.append(record(ticket, in: Int32(ticket % 2)))
+        }
+        #expect(offer(&outlet, at(1)) == [3, 5, 7, 9])
+        #expect(outlet.breaker(now: at(1)) == .open, "a split event needs all of them")
+        #expect(outlet.withdraw(now: at(2)).map(\.ticket) == [2, 4, 6, 8])
+        #expect(outlet.waitingCount == 0 && outlet.offeredCount == 4)
+    }
+
+    @Test
+    func `records in the outlet stay in their order when the topic turns out to have partitions`() {
+        var outlet = RecordOutlet(recordsMax: 8, bytesMax: 1000)
+        for ticket in 1...20 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
+        #expect(offer(&outlet, at(0)) == Array(1...8))
+        outlet.adopt(partitions: 4)
+        #expect(offer(&outlet, at(0)).isEmpty)
+        for ticket in 1...7 as ClosedRange<UInt64> {
+            let isKnown = outlet.reported(ticket, cause: nil, now: at(1))
+            #expect(isKnown)
+        }
+        #expect(offer(&outlet, at(1)) == [9])
+    }
+
+    @Test func `a key's part of the outlet is that of the partition that the producer chooses`() {
+        var dice = SplitMix64(seed: 5)
+        for count in 0..<200 {
+            let key = (0..<1 + count % 90).map { _ in UInt8(truncatingIfNeeded: dice.next()) }
+            for partitions in [1, 2, 3, 32, 997] {
+                #expect(
+                    KeyPartition.of(key, partitions: partitions)
+                        == Int(KeyPartitioner.murmur2(key, of: Int32(partitions))))
+            }
+        }
     }
 
     @Test func `records in the outlet of all topics together leave room in the producer's queue`() {

@@ -316,8 +316,15 @@ extension RegistrationDraft.Target {
 }
 
 extension PushPipeline {
-    /// Whether one more push may be deferred.
-    var hasRoomForDeferrals: Bool { deferral.hasRoom(book, outbox) }
+    /// Whether one more push may be deferred, whatever its partition.
+    var hasRoomForDeferrals: Bool {
+        let shares = outbox.tickets.shares
+        let reserved = deferral.reserved(book)
+        return deferral.hasRoom(book, outbox)
+            && (0..<shares.count).allSatisfy {
+                shares.hasRoom(in: $0, beside: reserved, book.settings)
+            }
+    }
 
     /// Writes the tombstones of the rows that have ended, which the next turn would do.
     mutating func endDeferredRows() { deferral.endRows(&book, &outbox) }

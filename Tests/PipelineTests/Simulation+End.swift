@@ -17,6 +17,9 @@ extension Simulation {
     /// No more traffic and no more faults: everything must come to an end by itself.
     mutating func drain() throws(SimulationFailure) {
         isDraining = true
+        for index in kafka.deferred.partitions.indices {
+            kafka.deferred.partitions[index].absentUntil = now.monotonic
+        }
         operators.liftAll()
         while operators.chance(70), !kafka.withheld.isEmpty { try redrive() }
         tell("the end begins")

@@ -53,7 +53,9 @@ extension Simulation {
         let worker = workers[number]!
         let now = time(of: number)
         for index in kafka.deferred.partitions.indices
-        where worker.consumer.isRead(.deferred(index)) {
+        where worker.consumer.isRead(.deferred(index))
+            && !kafka.deferred.isAbsent(index, now: self.now)
+        {
             let partition = kafka.deferred.partitions[index]
             let position = worker.deferredPositions[index]
             for record in partition.records.filter({ $0.offset >= position }).prefix(limit) {

@@ -21,6 +21,7 @@ extension Simulation {
             var dice = dice
             let weather = isDraining ? SimulatedWeather.fair : weather
             let written = worker.pipeline.records.count
+            let unpaced = worker.pipeline.counters.pushesUnpaced
             let count = try worker.handOver(
                 pool: pool, capacity: 1 + below(16), world: kafka, now: now
             ) { isAgain in
@@ -32,11 +33,16 @@ extension Simulation {
                 return (answer, .milliseconds(Int64(dice.next(below: isSlow ? 9000 : 300))))
             }
             try worker.note(from: written, world: kafka, now: now)
+            if worker.pipeline.counters.pushesUnpaced > unpaced {
+                coverage.note("sent unpaced", worker)
+            }
             self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
             for flight in worker.flights.suffix(count) {
                 let isFirst = worker.pipeline.book.pushes[flight.slot].attempts == 0
                 if flight.payload == nil, flight.answer == .accepted, isFirst {
-                    kafka.sentAt[flight.token] = now.monotonic
+                    // After a push without regard to the gap none is kept.
+                    kafka.sentAt[flight.token] =
+                        worker.isUnpaced(flight.slot) ? nil : now.monotonic
                 }
                 try checkEnded(flight, by: worker)
                 tell("worker \(number) sends \(flight)")
@@ -97,8 +103,13 @@ extension Simulation {
     mutating func collect(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let now = time(of: number)
-        let due = worker.produced.filter { $0.dueAt <= now.monotonic }
-        worker.produced.removeAll { $0.dueAt <= now.monotonic }
+        let topic = kafka.deferred
+        let time = self.now
+        func isDue(_ record: OutgoingRecord, at dueAt: MonotonicTime) -> Bool {
+            dueAt <= now.monotonic && topic.takes(record, now: time)
+        }
+        let due = worker.produced.filter { isDue($0.record, at: $0.dueAt) }
+        worker.produced.removeAll { isDue($0.record, at: $0.dueAt) }
         let order = due.indices.sorted { (due[$0].dueAt, $0) < (due[$1].dueAt, $1) }
         for record in order.map({ due[$0].record }) {
             let roll = isDraining ? 99 : below(100)

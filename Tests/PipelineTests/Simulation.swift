@@ -137,6 +137,7 @@ struct Simulation {
         case 0..<4: stall(number)
         case 4..<6: try fence(number)
         case 6: try failClient(number)
+        case 7..<11: takeLeader()
         default: break
         }
         if chance(2) { compactDeferred() }
@@ -149,6 +150,15 @@ struct Simulation {
         coverage.note("clock step", workers[number]!)
         let step = clocks.step(number, dice: &dice)
         tell("worker \(number)'s clock is set by \(step)")
+    }
+
+    /// A partition of `deferred` loses its leader for a while.
+    private mutating func takeLeader() {
+        let index = below(kafka.deferred.partitions.count)
+        let time = Duration.milliseconds(1000 + below(19_000))
+        kafka.deferred.partitions[index].absentUntil = now.monotonic + time
+        for worker in workers.compactMap(\.self) { coverage.note("deferred absent", worker) }
+        tell("partition \(index) of deferred has no leader for \(time)")
     }
 
     private mutating func turnWeather() {

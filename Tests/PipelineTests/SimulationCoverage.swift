@@ -35,7 +35,7 @@ struct SimulationCoverage {
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
             "pause followed", "drop followed", "limit followed", "withheld",
-            "topic waits", "walk dropped",
+            "topic waits", "walk dropped", "deferred absent", "sent unpaced",
         ] + life
     /// What happens to the worker itself.
     static let life = [

@@ -26,6 +26,8 @@ struct SimulatedDeferred {
         var records: [Record] = []
         var end: Int64 = 0
         var owner: Int?
+        /// Until when it has no leader, so that nothing of it is written or read.
+        var absentUntil = MonotonicTime(nanoseconds: .min)
     }
 
     /// A pair of event and token whose offset was released for a record of `key`.
@@ -55,7 +57,14 @@ struct SimulatedDeferred {
     private var endedPayloads: [[UInt8]: WallTime] = [:]
 
     func partition(of key: [UInt8]) -> Int {
-        Int(key.withUnsafeBytes { StableHash.hash64($0, seed: 5) } % UInt64(partitions.count))
+        KeyPartition.of(key, partitions: partitions.count)
+    }
+
+    func isAbsent(_ index: Int, now: Now) -> Bool { partitions[index].absentUntil > now.monotonic }
+
+    /// Whether Kafka takes the record now.
+    func takes(_ record: OutgoingRecord, now: Now) -> Bool {
+        record.topic != .deferred || !isAbsent(partition(of: record.key), now: now)
     }
 
     // MARK: Records

@@ -130,6 +130,7 @@ final class SimulationWorker {
             credential: "team", apps: [Self.app], environments: [.production, .development])
         pipeline = try! PushPipeline(
             routing: routing, bindings: Self.bindings, settings: settings, slab: slab)
+        pipeline.adopt(deferredPartitions: deferredAssignments.count)
         lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
         model = SimulationModel(settings: settings)
         assignments = Array(repeating: nil, count: partitions)

@@ -178,6 +178,7 @@ ROWS = [
           (increase("lamplighter_failures_merged_total"), "failures merged"),
           (increase("lamplighter_failures_repeated_total"), "failures repeated"),
           (increase("lamplighter_gaps_forgotten_total"), "minimum gaps not kept"),
+          (increase("lamplighter_pushes_unpaced_total"), "pushes sent without a gap"),
           (increase("lamplighter_subjects_dropped_total"), "subjects dropped by an operator")],
          ""),
         ("Read again", "timeseries", "events/s",

@@ -195,7 +195,9 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             throw WorkerFailure.kafka(error)
         }
         plan.pipeline.shards = shardTopic()
-        plan.consumedPartitions = PartitionCount.ask(plan, logger: logger)
+        let partitions = PartitionCount.ask(plan, logger: logger)
+        plan.consumedPartitions = partitions?.consumed
+        plan.producedPartitions = partitions?.produced ?? []
         let waker = control.waker
         let schemas = configuration.kafka.schemaRegistry.settings.map { settings in
             SchemaSource(settings) { waker.signal() }

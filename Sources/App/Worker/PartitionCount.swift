@@ -6,15 +6,23 @@ internal import LinuxIO
 internal import Logging
 internal import Synchronization
 
-/// Asks Kafka how many partitions the topics have together that are read in the group: each worker's
-/// share of a limit is its share of these. While the worker runs it asks on a thread of its own,
+/// Asks Kafka how many partitions the worker's topics have: its share of a limit is its share of those
+/// that are read in the group, and each partition that it writes to has a share of its producer. While
+/// the worker runs it asks on a thread of its own,
 /// since the answer may take seconds.
 final class PartitionCount: Sendable {
     /// What came of a question.
     enum Answer: Sendable {
-        case count(Int)
+        case counts(Counts)
         /// Kafka did not say.
         case unknown
+    }
+
+    struct Counts: Sendable, Equatable {
+        /// The partitions of `consumedTopics` together.
+        var consumed: Int
+        /// Those of each of `producedTopics`; 1 where Kafka did not say.
+        var produced: [Int]
     }
 
     private struct State {
@@ -30,12 +38,19 @@ final class PartitionCount: Sendable {
     /// Waits for the answer.
     ///
     /// - Returns: nil if Kafka does not say.
-    static func ask(_ plan: WorkerPlan, logger: Logger) -> Int? {
+    static func ask(_ plan: WorkerPlan, logger: Logger) -> Counts? {
         do throws(KafkaError) {
             let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
-            var count = 0
-            for topic in plan.consumedTopics { count += Int(try admin.partitionCount(of: topic)) }
-            return count
+            var counts: [String: Int] = [:]
+            for topic in plan.consumedTopics {
+                counts[topic] = Int(try admin.partitionCount(of: topic))
+            }
+            let consumed = plan.consumedTopics.reduce(0) { $0 + counts[$1]! }
+            // A topic that is only written to may be missing, or hidden from this user.
+            let produced = plan.producedTopics.map { topic in
+                counts[topic] ?? (try? admin.partitionCount(of: topic)).map(Int.init) ?? 1
+            }
+            return Counts(consumed: consumed, produced: produced)
         } catch {
             warn(logger, cause: "\(error)")
             return nil
@@ -52,7 +67,7 @@ final class PartitionCount: Sendable {
         guard mayBegin else { return }
         do throws(SystemError) {
             try NamedThread.detach(name: "partitions") { [self] in
-                let answer = Self.ask(plan, logger: logger).map { Answer.count($0) } ?? .unknown
+                let answer = Self.ask(plan, logger: logger).map { Answer.counts($0) } ?? .unknown
                 state.withLock { $0 = State(isUnderWay: false, answer: answer) }
                 waker.signal()
             }

@@ -9,8 +9,8 @@ internal import Rdkafka
 internal import RecordFormats
 
 /// Writes the worker's own records: suppressions, dead letters, deferred pushes and shards. Each
-/// topic has an outlet of its own, so that a topic that accepts nothing does not delay the records
-/// of another.
+/// topic has an outlet of its own, and in it each partition a share, so that what accepts nothing
+/// does not delay the records of others.
 extension PlannerLoop {
     mutating func produceRecords(now: Now) {
         for record in pipeline.takeRecords() { outlets[record.topic.rawValue].append(record) }
@@ -19,6 +19,14 @@ extension PlannerLoop {
                 guard produce(record, now: now) else { break }
             }
         }
+    }
+
+    /// Gives each partition that is written to its share.
+    mutating func sharePartitions() {
+        for topic in RecordTopic.allCases where topic != .events || plan.shardBinding != nil {
+            outlets[topic.rawValue].adopt(partitions: plan.partitions(of: topic))
+        }
+        pipeline.adopt(deferredPartitions: plan.partitions(of: .deferred))
     }
 
     /// Offers a record to the producer.

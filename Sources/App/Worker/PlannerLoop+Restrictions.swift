@@ -32,8 +32,10 @@ extension PlannerLoop {
     mutating func counted(_ answer: PartitionCount.Answer, now: Now) {
         isCountingPartitions = false
         switch answer {
-        case .count(let count):
-            plan.consumedPartitions = count
+        case .counts(let counts):
+            plan.consumedPartitions = counts.consumed
+            plan.producedPartitions = counts.produced
+            sharePartitions()
             partitionsChanged(now: now)
         case .unknown: countsPartitionsAt = now.monotonic + PartitionCount.retryAfter
         }

@@ -102,6 +102,7 @@ struct PlannerLoop: ~Copyable {
         outcomeBatch = .allocate(capacity: Self.batch)
         self.epoll = epoll
         self.pipeline = pipeline
+        sharePartitions()
     }
 
     /// The descriptors that wake the planner. The consumer's is added when it is opened.

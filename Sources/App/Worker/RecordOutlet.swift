@@ -6,66 +6,65 @@ package import PushModel
 
 /// The worker's records for one topic on their way to Kafka's producer. Only a bounded part of them
 /// is with the producer, which keeps copies: so a topic that accepts nothing can neither fill the
-/// producer's queue nor take up the planner's time with repeated offers.
-///
-/// After a refusal one record at a time is offered, with a back-off, until Kafka accepts one.
+/// producer's queue nor take up the planner's time with repeated offers. Each partition has an equal
+/// share of the bounds and a back-off of its own (`PartitionOutlet`): one without a leader delays no
+/// other.
 package struct RecordOutlet {
-    private var waiting: [OutgoingRecord] = []
-    private var first = 0
-    /// The sizes of the records that are with the producer, by ticket.
+    private var parts: [PartitionOutlet]
+    /// The partition from which records are taken until it has none to offer.
+    private var turn = 0
+    /// The partition of each record that is with the producer, by ticket.
     private var offered: [UInt64: Int] = [:]
-    private var offeredBytes = 0
     private let recordsMax: Int
     private let bytesMax: Int
-    /// Rounds of refusals since Kafka last accepted a record.
-    private var refusals = 0
-    private var offersAgainAt = MonotonicTime(nanoseconds: .min)
-    /// When the producer last reported on a record, or was given the first.
-    private var movedAt = MonotonicTime(nanoseconds: .min)
-    private var cause: String?
-
-    private static let backoffMax = Duration.seconds(30)
-    /// How long the producer may report nothing. An acknowledgement of a healthy Kafka takes far
-    /// less.
-    private static let patience = Duration.seconds(10)
 
     package init(recordsMax: Int, bytesMax: Int) {
         precondition(recordsMax > 0 && bytesMax > 0, "an outlet through which nothing gets")
         self.recordsMax = recordsMax
         self.bytesMax = bytesMax
+        parts = [PartitionOutlet(recordsMax: recordsMax, bytesMax: bytesMax)]
     }
 
-    package mutating func append(_ record: OutgoingRecord) { waiting.append(record) }
+    /// The topic has so many partitions, as far as is known: 1 until Kafka has said. Their number
+    /// never shrinks.
+    package mutating func adopt(partitions: Int) {
+        guard partitions > parts.count else { return }
+        let share = PartitionOutlet(
+            recordsMax: max(1, recordsMax / partitions), bytesMax: max(1, bytesMax / partitions))
+        for index in parts.indices { parts[index].adopt(boundsOf: share) }
+        parts += Array(repeating: share, count: partitions - parts.count)
+    }
 
-    package var waitingCount: Int { waiting.count - first }
+    package mutating func append(_ record: OutgoingRecord) {
+        let partition =
+            record.partition.map { Int($0) % parts.count }
+            ?? KeyPartition.of(record.key, partitions: parts.count)
+        parts[partition].append(record)
+        waitingCount += 1
+    }
+
+    package private(set) var waitingCount = 0
     package var offeredCount: Int { offered.count }
 
     /// The record to offer to the producer now; nil if none may be offered. It stays the same until
     /// `take` is called.
-    package func next(now: Now) -> OutgoingRecord? {
-        guard first < waiting.count else { return nil }
-        guard !offered.isEmpty else { return offersAgainAt <= now.monotonic ? waiting[first] : nil }
-        let fits =
-            refusals == 0 && offered.count < recordsMax
-            && offeredBytes + Self.bytes(waiting[first]) <= bytesMax
-        return fits ? waiting[first] : nil
+    package mutating func next(now: Now) -> OutgoingRecord? {
+        guard waitingCount > 0 else { return nil }
+        for _ in parts.indices {
+            if let record = parts[turn].next(now: now) { return record }
+            turn = (turn + 1) % parts.count
+        }
+        return nil
     }
 
     /// Removes the next record from the queue: the producer has it, or will never accept it.
     /// - Parameter isAccepted: whether the producer has it and will report on it.
     package mutating func take(isAccepted: Bool, now: Now) {
-        precondition(first < waiting.count, "no record is next")
-        let record = waiting[first]
-        first += 1
-        if first == waiting.count || first > 1024 && first * 2 > waiting.count {
-            waiting.removeFirst(first)
-            first = 0
-        }
+        let record = parts[turn].take(isAccepted: isAccepted, now: now)
+        waitingCount -= 1
         guard isAccepted else { return }
-        if offered.isEmpty { movedAt = now.monotonic }
-        let earlier = offered.updateValue(Self.bytes(record), forKey: record.ticket)
+        let earlier = offered.updateValue(turn, forKey: record.ticket)
         precondition(earlier == nil, "a record is with the producer twice")
-        offeredBytes += Self.bytes(record)
     }
 
     /// Notes that the producer has reported on a record. Returns false if the record is not from
@@ -73,72 +72,56 @@ package struct RecordOutlet {
     /// - Parameter cause: why Kafka did not accept it; nil if it did, or if only that record is at
     ///   fault.
     package mutating func reported(_ ticket: UInt64, cause: String?, now: Now) -> Bool {
-        guard let bytes = offered.removeValue(forKey: ticket) else { return false }
-        offeredBytes -= bytes
-        precondition(
-            offeredBytes >= 0 && (offeredBytes == 0 || !offered.isEmpty),
-            "the bytes with the producer are miscounted")
-        if let cause {
-            refused(cause: cause, now: now)
-        } else {
-            movedAt = now.monotonic
-            refusals = 0
-            self.cause = nil
-        }
+        guard let partition = offered.removeValue(forKey: ticket) else { return false }
+        parts[partition].reported(ticket, cause: cause, now: now)
         return true
     }
 
-    /// Notes that Kafka or the producer has refused a record. Others that were offered with it
-    /// count as the same refusal.
+    /// Notes that the producer has refused the record that was taken last.
     package mutating func refused(cause: String, now: Now) {
-        self.cause = cause
-        guard offersAgainAt <= now.monotonic else { return }
-        // 1, 2, 4, 8, 16 and 30 s.
-        let wait = min(.seconds(1 << min(refusals, 5)), Self.backoffMax)
-        refusals += 1
-        offersAgainAt = now.monotonic + wait
+        parts[turn].refused(cause: cause, now: now)
     }
 
     /// Whether a record appended now would be sent: at once (`closed`), as a trial (`halfOpen`), or
-    /// not (`open`).
+    /// not (`open`). With several partitions it is what is true of the worst of them.
     package func breaker(now: Now) -> TopicBreakerState {
-        if isUnanswered(now: now) { return .open }
-        guard refusals > 0 else { return .closed }
-        let isFree = waitingCount == 0 && offered.isEmpty && offersAgainAt <= now.monotonic
-        return isFree ? .halfOpen : .open
-    }
-
-    /// Removes and returns the records that the producer does not have yet, if Kafka accepts
-    /// nothing now. This is for records that the owner can do without.
-    package mutating func withdraw(now: Now) -> [OutgoingRecord] {
-        guard first < waiting.count else { return [] }
-        let isBackingOff = refusals > 0 && offersAgainAt > now.monotonic
-        guard isBackingOff || isUnanswered(now: now) else { return [] }
-        defer {
-            waiting.removeAll()
-            first = 0
+        var worst = TopicBreakerState.closed
+        for part in parts {
+            switch part.breaker(now: now) {
+            case .open: return .open
+            case .halfOpen: worst = .halfOpen
+            case .closed: break
+            }
         }
-        return Array(waiting[first...])
+        return worst
     }
 
-    /// Whether the producer has records and has reported nothing for too long.
-    private func isUnanswered(now: Now) -> Bool {
-        !offered.isEmpty && now.monotonic - movedAt >= Self.patience
+    /// Removes and returns the records that the producer does not have yet, of partitions of which
+    /// Kafka accepts nothing now. This is for records that the owner can do without.
+    package mutating func withdraw(now: Now) -> [OutgoingRecord] {
+        guard waitingCount > 0 else { return [] }
+        var records: [OutgoingRecord] = []
+        for index in parts.indices { records += parts[index].withdraw(now: now) }
+        waitingCount -= records.count
+        return records
     }
 
-    /// Why Kafka accepts nothing; nil if it does, or if there is nothing to send.
+    /// Why Kafka accepts nothing of some partition; nil if it does, or if there is nothing to send.
     package func trouble(now: Now) -> Trouble? {
-        if refusals > 0 { return Trouble(cause: cause) }
-        return isUnanswered(now: now) ? Trouble(cause: nil) : nil
+        var trouble: Trouble?
+        for part in parts {
+            guard let found = part.trouble(now: now) else { continue }
+            trouble = Trouble(
+                cause: trouble?.cause ?? found.cause, partitions: (trouble?.partitions ?? 0) + 1)
+        }
+        return trouble
     }
 
     package struct Trouble: Equatable {
         /// The name of Kafka's error; nil if nothing was reported.
         package var cause: String?
-    }
-
-    private static func bytes(_ record: OutgoingRecord) -> Int {
-        record.key.count + (record.value?.count ?? 0)
+        /// How many partitions it concerns.
+        package var partitions = 1
     }
 }
 

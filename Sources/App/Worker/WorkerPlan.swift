@@ -26,6 +26,8 @@ package struct WorkerPlan: Sendable {
     /// The partitions of `consumedTopics` together; nil where Kafka has not said.
     var consumedPartitions: Int?
     package var producedTopics: [String]
+    /// The partitions of each of `producedTopics`; empty where Kafka has not said.
+    var producedPartitions: [Int] = []
     package var pipeline = PipelineSettings()
     package var shutdownTimeout: Duration
     /// The note of the record being read, in a running worker; nil if it is not configured.
@@ -51,6 +53,12 @@ package struct WorkerPlan: Sendable {
         case .deferred: Self.deferredProduced
         case .events: Self.shardsProduced
         }
+    }
+
+    /// How many partitions the topic has, as far as is known.
+    func partitions(of topic: RecordTopic) -> Int {
+        let position = producedTopic(topic)
+        return position < producedPartitions.count ? max(1, producedPartitions[position]) : 1
     }
 
     /// The position of `deferredTopic` in `consumedTopics`.

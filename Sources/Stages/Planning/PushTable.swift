@@ -286,6 +286,18 @@ package struct PushTable: ~Copyable {
         waitAgain(slot, until: time, now: now)
     }
 
+    /// The push that waits in its queue rests until `time`.
+    package mutating func rest(_ slot: UInt32, until time: MonotonicTime) {
+        leaveWaiting(slot)
+        pushes[Int(slot)].state = .resting
+        resting.insert(slot, at: time)
+    }
+
+    /// The push is sent without an announcement, whatever it had.
+    package mutating func withdrawAnnouncement(of slot: UInt32) {
+        pushes[Int(slot)].isAnnounced = false
+    }
+
     /// Pushes whose rest is over join their queues.
     package mutating func wake(now: MonotonicTime) {
         while let slot = resting.popDue(now: now) { enqueue(slot, now: now) }

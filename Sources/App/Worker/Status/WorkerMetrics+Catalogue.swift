@@ -300,6 +300,11 @@ extension WorkerMetrics {
                 + "minimum gap before (`planning.minimumGap`)."
         ) { $0.counters.pushesPaced },
         counter(
+            "lamplighter_pushes_unpaced_total",
+            "Pushes that were sent without regard to the minimum gap, since the deferred topic had no "
+                + "room for them, or had acknowledged nothing of their partition for five seconds."
+        ) { $0.counters.pushesUnpaced },
+        counter(
             "lamplighter_gaps_forgotten_total",
             "Pushes after which no minimum gap is kept, since `delivery.deferredMax` tokens of this "
                 + "worker are within theirs."
