@@ -65,6 +65,61 @@ extension DeferredPushes {
         }
     }
 
+    // MARK: The share of deferred pushes
+
+    /// How many more slots of the deferred pushes' share this pool may take.
+    func shareLeft(
+        _ pool: PoolID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers
+    ) -> Int {
+        min(
+            book.settings.deferredSlots - book.pushes.deferredShareCount,
+            shareMax(of: pool, book, breakers) - book.pushes.deferredShareCount(of: pool))
+    }
+
+    /// The most slots of that share that this pool may have. An equal part, and one more part is left
+    /// for a pool that has none yet. While its breaker is not closed, what it probes with.
+    private func shareMax(
+        of pool: PoolID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers
+    ) -> Int {
+        let slots = book.settings.deferredSlots
+        guard breakers.isClosed(pool) else { return max(HoldWatch.probesKept, slots / 16) }
+        let isNew = book.pushes.deferredShareCount(of: pool) == 0
+        let sharing = book.pushes.poolsWithDeferredShare + (isNew ? 1 : 0)
+        guard sharing < breakers.poolCount else { return max(1, slots / sharing) }
+        return sharing == 1 ? slots - slots / 4 : max(1, slots / (sharing + 1))
+    }
+
+    /// Gives pushes back to their rows that their pool does not take: all but a few probes where a
+    /// breaker is open or an operator has paused them, and what is above the pool's part where none is
+    /// left for others. No record is needed.
+    mutating func giveBackRows(
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
+    ) {
+        guard book.pushes.deferredShareCount > 0 else { return }
+        let isUsedUp = book.pushes.deferredShareCount >= book.settings.deferredSlots
+        for index in book.routes.indices {
+            let route = RouteID(rawValue: UInt16(index))
+            let pool = book.routes[index].pool
+            let count = book.pushes.deferredShareCount(of: pool)
+            guard count > 0 else { continue }
+            var most = 0
+            var kept = 0
+            if isUsedUp || !breakers.isClosed(pool) {
+                most = min(count - shareMax(of: pool, book, breakers), HoldWatch.spillMax)
+            } else if !breakers.isClosed(route) {
+                most = HoldWatch.spillMax
+                kept = breakers.areClosed(route) ? 0 : HoldWatch.probesKept
+            }
+            guard most > 0 else { continue }
+            let slots = book.pushes.lastQueuedOfDeferred(
+                route, most: most + kept, steps: HoldWatch.chunk)
+            for slot in slots.dropLast(kept) where hasRoom(book, outbox) {
+                deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            }
+        }
+    }
+
     /// Defers the pushes that have waited longest in this route, until `kept` are left.
     mutating func spill(
         _ route: RouteID, to kept: Int, _ book: inout PushBook, _ outbox: inout Outbox,

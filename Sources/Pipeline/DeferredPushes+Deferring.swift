@@ -27,6 +27,7 @@ extension DeferredPushes {
         guard book.pushes.queuedCount > HoldWatch.probesKept else { return }
         makeRoomForUrgent(&book, &outbox, breakers, now: now)
         guard holdWatch.isSpillDue(now: now.monotonic) else { return }
+        giveBackRows(&book, &outbox, breakers, now: now)
         let kept = max(HoldWatch.probesKept, book.settings.slots / 16)
         for index in book.routes.indices {
             let route = RouteID(rawValue: UInt16(index))

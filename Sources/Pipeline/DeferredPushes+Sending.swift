@@ -47,6 +47,7 @@ extension DeferredPushes {
         if breakers.isDropping(route) { return true }
         if breakers.isBlocking(route, now: now.monotonic) { return false }
         return book.pushes.queuedCount(of: route) < most(of: route, breakers)
+            && shareLeft(breakers.pool(of: route), book, breakers) > 0
     }
 
     /// How many pushes of this route may wait to be handed over.
@@ -63,7 +64,7 @@ extension DeferredPushes {
         let announced = table.announcedCount(of: route)
         if announced == 0 { return true }
         let room = min(
-            book.settings.deferredSlots - book.pushes.deferredShareCount, book.pushes.freeSlots)
+            shareLeft(breakers.pool(of: route), book, breakers), book.pushes.freeSlots)
         return announced < room
             && announced + book.pushes.queuedCount(of: route) < most(of: route, breakers)
     }

@@ -132,6 +132,9 @@ package struct CircuitBreakers: ~Copyable {
             && pools[Int(routes[state].pool.rawValue)].breaker.isClosed
     }
 
+    /// Whether the breaker of this pool is closed.
+    package func isClosed(_ pool: PoolID) -> Bool { pools[Int(pool.rawValue)].breaker.isClosed }
+
     /// Whether no push of this route may be sent now, not even a probe.
     package func isBlocking(_ route: RouteID, now: MonotonicTime) -> Bool {
         let state = Int(route.rawValue)

@@ -43,7 +43,11 @@ extension PushTable {
                 "a waiting push has a follow-up without need")
             precondition(push.state != .free, "a free slot has a follow-up")
         }
-        precondition(deferredShare == deferredShareCount, "the deferred share miscounts")
+        precondition(
+            deferredShare == deferredShareCount
+                && deferredShares.reduce(0, +) == deferredShareCount
+                && deferredShares.count { $0 > 0 } == poolsWithDeferredShare
+                && deferredShares.allSatisfy { $0 >= 0 }, "the deferred share miscounts")
         queues.checkInvariants(pushes)
         resting.checkInvariants()
         bodies.checkInvariants()

@@ -72,12 +72,30 @@ extension PushTable {
     package func lastQueuedOfEvents(
         _ route: RouteID, _ urgency: Urgency, most: Int, steps: Int
     ) -> [UInt32] {
+        lastQueued(route, urgency, ofDeferredShare: false, most: most, steps: steps)
+    }
+
+    /// The pushes of this route that came from `deferred` and would be sent last. It looks at no more
+    /// than `steps` pushes of a queue.
+    package func lastQueuedOfDeferred(_ route: RouteID, most: Int, steps: Int) -> [UInt32] {
+        var slots: [UInt32] = []
+        for urgency in Urgency.allCases.reversed() where slots.count < most {
+            slots += lastQueued(
+                route, urgency, ofDeferredShare: true, most: most - slots.count, steps: steps)
+        }
+        return slots
+    }
+
+    private func lastQueued(
+        _ route: RouteID, _ urgency: Urgency, ofDeferredShare isDeferred: Bool, most: Int,
+        steps: Int
+    ) -> [UInt32] {
         var slots: [UInt32] = []
         for isBulk in [true, false] {
             var next = queues.last(of: route, urgency, isBulk: isBulk) ?? Self.none
             var left = steps
             while next != Self.none, left > 0, slots.count < most {
-                if !pushes[Int(next)].isOfDeferredShare { slots.append(next) }
+                if pushes[Int(next)].isOfDeferredShare == isDeferred { slots.append(next) }
                 next = pushes[Int(next)].previous
                 left -= 1
             }

@@ -38,6 +38,8 @@ package struct PushTable: ~Copyable {
         followUp = Column(capacity: slots)
         rows = FreeList(first: 0, capacity: slots)
         queues = RouteQueues(routing: routing)
+        deferredShares = Array(repeating: 0, count: routing.pools.count)
+        pools = routing.routes.map(\.pool)
         self.slots = slots
     }
 
@@ -50,6 +52,12 @@ package struct PushTable: ~Copyable {
     package private(set) var inFlightCount = 0
     /// How many slots of the deferred pushes' share are taken.
     package private(set) var deferredShareCount = 0
+    /// The same, by pool.
+    var deferredShares: [Int]
+    /// How many pools have taken any of it.
+    package private(set) var poolsWithDeferredShare = 0
+    /// By route.
+    private let pools: [PoolID]
     /// The slot at which the watch over long holds continues.
     var watchPosition = 0
     var waitingSince = OldestWaiting()
@@ -78,6 +86,9 @@ package struct PushTable: ~Copyable {
 
     package func queuedCount(of route: RouteID) -> Int { queues.count(of: route) }
 
+    /// How many slots of the deferred pushes' share this pool has taken.
+    package func deferredShareCount(of pool: PoolID) -> Int { deferredShares[Int(pool.rawValue)] }
+
     /// What becomes of a push that was accepted depends on these. They are read with one look.
     @usableFromInline
     package struct AcceptedPush {
@@ -105,7 +116,7 @@ package struct PushTable: ~Copyable {
     /// there. There must be a free slot. It holds nothing until it is joined or claims are added.
     package mutating func queue(_ request: PushRequest, now: MonotonicTime) -> UInt32 {
         let push = WaitingPush(request, now: now)
-        if push.isOfDeferredShare { deferredShareCount += 1 }
+        if push.isOfDeferredShare { countDeferredShare(1, of: push.route) }
         precondition(rows.count < slots, "no free slot: ask freeSlots first")
         let slot = rows.take()
         if Int(slot) < pushes.count {
@@ -377,8 +388,20 @@ package struct PushTable: ~Copyable {
         queues.append(slot, in: &pushes)
     }
 
+    // Not inlined, since every push would otherwise pay for its size.
+    @inline(never)
+    private mutating func countDeferredShare(_ count: Int, of route: RouteID) {
+        let pool = Int(pools[Int(route.rawValue)].rawValue)
+        if deferredShares[pool] == 0 { poolsWithDeferredShare += 1 }
+        deferredShares[pool] += count
+        deferredShareCount += count
+        if deferredShares[pool] == 0 { poolsWithDeferredShare -= 1 }
+    }
+
     private mutating func recycle(_ slot: UInt32) {
-        if pushes[Int(slot)].isOfDeferredShare { deferredShareCount -= 1 }
+        if pushes[Int(slot)].isOfDeferredShare {
+            countDeferredShare(-1, of: pushes[Int(slot)].route)
+        }
         pushes[Int(slot)].state = .free
         rows.give(slot)
     }
