@@ -29,12 +29,13 @@ package struct DrainFacts: Sendable {
     }
 }
 
-/// How far a partition of events is from being given up without loss of work. The next owner sees
-/// to the tokens that register within the grace period of its events.
+/// How far a partition is from being given up without loss of work. The next owner sees to the tokens
+/// that register within the grace period of its events, and has the rows of `deferred`.
 package enum DrainState: Sendable {
-    /// Some of its events have not ended.
+    /// Some of its events have not ended; or, of `deferred`, it announces a push of which Kafka does
+    /// not know whether it was sent: the next owner would keep a distance to it.
     case open
-    /// Everything that was read of it has ended.
+    /// Nothing is left to be done.
     case drained
 }
 
@@ -59,13 +60,11 @@ struct RevokeDrain: Sendable {
         return partitions.isEmpty
     }
 
-    /// - Parameter events: the partitions of events that are ours. One of `deferred` waits for
-    ///   nothing: what is under way of it is still sent, and its next owner has the rows.
-    mutating func isOver(_ facts: DrainFacts, events: [AssignmentID], now: Now) -> Bool {
+    mutating func isOver(_ facts: DrainFacts, now: Now) -> Bool {
         assert(!partitions.isEmpty, "a drain of partitions that were lost goes on")
         let isUseless = watch.isOver(facts.load, facts.counters, now: now)
         if deadline <= now.monotonic { return true }
-        return partitions.filter(events.contains).allSatisfy { id in
+        return partitions.allSatisfy { id in
             switch facts.state(of: id) {
             case .open: isUseless
             case .drained: true

@@ -56,9 +56,7 @@ package struct WorkerLifecycle: Sendable {
     package var isSteady: Bool { isIndexComplete && !isDraining }
 
     /// The partitions whose states `advance` asks for; none while nothing is revoked.
-    package var draining: [AssignmentID] {
-        revoke.map { $0.partitions.filter(open.events.contains) } ?? []
-    }
+    package var draining: [AssignmentID] { revoke?.partitions ?? [] }
 
     /// When the next turn is due, whatever else happens.
     package func nextDue(now: Now) -> MonotonicTime {
@@ -203,7 +201,7 @@ package struct WorkerLifecycle: Sendable {
         guard isDraining else { return restartIfDue(now: now) }
         guard let facts else { preconditionFailure("a drain needs facts") }
         var actions: [LifecycleAction] = []
-        if revoke?.isOver(facts, events: open.events, now: now) == true, let drained = revoke {
+        if revoke?.isOver(facts, now: now) == true, let drained = revoke {
             revoke = nil
             let events = drained.partitions.filter(open.events.contains)
             actions.append(.completeRevoke(storing: events))

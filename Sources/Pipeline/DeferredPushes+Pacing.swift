@@ -16,11 +16,10 @@ internal import RecordFormats
 /// is about to send before it does (`announce`), and that it has sent afterwards, so that whoever
 /// owns the partition next knows both, however this worker ends.
 extension DeferredPushes {
-    /// By when an announced push has been handed over, so says its record.
+    /// By when an announced push has been sent, so says its record, where Kafka takes that at once.
     private static var announcedFor: Duration { .seconds(60) }
-    /// How long an announced push may wait before it is made, and then again to be handed over. What
-    /// is left of `announcedFor` is for the request.
-    private static var announcementLife: Duration { .seconds(20) }
+    /// What must be left of it at the hand-over, for the request.
+    private static var timeToSend: Duration { .seconds(20) }
     /// Up to which gap a record need not say when the last push was sent, since the one that does is
     /// still in the topic: half of the hour in which Kafka compacts nothing
     /// (`min.compaction.lag.ms`), as a restart may take its time.
@@ -71,7 +70,7 @@ extension DeferredPushes {
         book.pushes.forEachClaim(of: slot) { hold in
             guard let row = table.row(of: hold) else { return }
             let left = table.announcedUntil(row) - now.monotonic
-            if left >= Self.announcedFor - Self.announcementLife * 2 { isAnnounced = true }
+            if left >= Self.timeToSend { isAnnounced = true }
         }
         return isAnnounced
     }
@@ -130,10 +129,7 @@ extension DeferredPushes {
     mutating func pace(
         _ row: UInt32, gap: Duration, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) -> Step {
-        if table.isAnnounced(row),
-            table.announcedUntil(row) - now.monotonic
-                >= Self.announcedFor - Self.announcementLife
-        {
+        if table.isAnnounced(row), table.announcedUntil(row) - now.monotonic >= Self.timeToSend {
             return .makePush
         }
         if let end = gapEnd(row, gap), !table.isAnnounced(row), end > now.monotonic {
@@ -141,19 +137,26 @@ extension DeferredPushes {
             table.postpone(row, until: end)
             return .wait
         }
-        table.announce(row, until: now.monotonic + Self.announcedFor)
-        write(row, announces: table.hold(of: row), &book, &outbox, now: now)
+        // The time that Kafka takes is not the push's.
+        let until = now.monotonic + Self.announcedFor + announcements.delay
+        table.announce(row, until: until, now: now.monotonic)
+        write(row, &book, &outbox, now: now)
         return .wait
     }
 
-    /// Kafka has the announcement of this row's push.
-    mutating func announced(_ hold: OffsetClaim) {
-        if let row = table.row(of: hold) { table.announced(row) }
+    /// Kafka has the announcement of this row's push. It does not count where the row has written
+    /// another record since.
+    mutating func announced(_ hold: OffsetClaim, ticket: UInt64) {
+        guard let row = table.row(of: hold), table.isAnnouncing(row),
+            table.isLatest(ticket, of: row)
+        else { return }
+        announcements.acknowledged(writtenAt: table.announcedAt(row))
+        table.announced(row)
     }
 
     /// Kafka will not have it: the row has changed since.
-    mutating func notAnnounced(_ hold: OffsetClaim) {
-        if let row = table.row(of: hold) { table.withdraw(row) }
+    mutating func notAnnounced(_ hold: OffsetClaim, ticket: UInt64) {
+        if let row = table.row(of: hold), table.isLatest(ticket, of: row) { table.withdraw(row) }
     }
 
     /// Takes over what a record says of the last push. The clock of who wrote it may be ahead of this
@@ -173,16 +176,24 @@ extension DeferredPushes {
     }
 
     /// Partitions are given up in order: their records must not announce pushes that are not sent, or
-    /// the next owner would wait for the gap after them.
+    /// the next owner would wait for the gap after them. An announcement that is still on its way
+    /// comes to the log before what takes it back.
     mutating func retractAnnouncements(
         _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
-        guard book.pacing.isOn, retractAt <= now.monotonic else { return }
-        retractAt = now.monotonic + .milliseconds(100)
-        for row in table.overstated where hasRoom(book, outbox) {
+        guard !table.overstatedRows.isEmpty else { return }
+        for row in table.overstated {
+            guard hasRoom(book, outbox) else { return }
             table.withdraw(row)
             write(row, &book, &outbox, now: now)
         }
+    }
+
+    /// Whether Kafka knows of each announced push of this partition's whether it was sent, and has all
+    /// that this worker has written there.
+    func isDrained(_ id: AssignmentID, _ outbox: borrowing Outbox) -> Bool {
+        !table.isOverstated(id)
+            && !outbox.tickets.isOpen(deferredPartition: assignments.partition(of: id))
     }
 
     /// When the row's token may be sent the next push; nil where it was sent none.

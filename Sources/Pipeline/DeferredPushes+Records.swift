@@ -19,14 +19,11 @@ extension DeferredPushes {
         write(row, &book, &outbox, now: now)
     }
 
-    /// Writes what the row says now.
-    /// - Parameter announces: the row whose push is about to be sent; it goes on when Kafka has the
-    ///   record.
+    /// Writes what the row says now. A row whose push is about to be sent goes on when Kafka has the
+    /// last record that says so.
     mutating func write(
-        _ row: UInt32, announces: OffsetClaim? = nil, _ book: inout PushBook,
-        _ outbox: inout Outbox, now: Now
+        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
-        table.rewritten(row)
         let content = table.content(of: row)
         var push = book.record(
             content, route: table.route(of: row), payload: table.bodies.payload(content.push.body),
@@ -34,10 +31,11 @@ extension DeferredPushes {
         let sentAt = table.lastSent(of: row)
         if sentAt.nanoseconds > .min { push.lastSentAt = now.wall(at: sentAt) }
         if content.isSent { push.owesNothing() }
-        outbox.writeDeferral(
+        let ticket = outbox.writeDeferral(
             partition: table.partition(of: row), key: key(of: row, book),
             value: DeferredEncoder.value(push), endedOffset: table.offset(of: row),
-            announces: announces)
+            announces: table.isAnnouncing(row) ? table.hold(of: row) : nil)
+        table.rewritten(row, ticket: ticket)
     }
 
     private func key(of row: UInt32, _ book: borrowing PushBook) -> [UInt8] {
@@ -86,6 +84,7 @@ extension DeferredPushes {
     /// last one of its key. Either a newer payload was accepted, whose tombstone may be in Kafka
     /// already. Or it is a rewrite of a row that has ended since, has changed, or is another
     /// worker's: behind the row's tombstone the record would cause the push to be sent once more.
+    /// Or a later rewrite of the row says more than it.
     mutating func isObsolete(_ ticket: TicketTable.Ticket) -> Bool {
         if let place = ticket.order, order.isSuperseded(place.hash, age: place.age) {
             return true
@@ -97,6 +96,7 @@ extension DeferredPushes {
         let id = ticket.record.partition.flatMap { assignments.assignment(ofPartition: $0) }
         guard let row = id.flatMap({ rowOfKey($0) }) else { return true }
         return table.offset(of: row) != offset || table.isRevoked(row)
+            || !table.isLatest(ticket.record.ticket, of: row)
     }
 
     /// The record is too large to wait in Kafka, and the push must not hold its offsets for ever:

@@ -16,6 +16,7 @@ extension DeferredPushes {
         now: Now
     ) {
         endRows(&book, &outbox)
+        announcements.advance(now: now.monotonic)
         writePayloadEnds(book, &outbox)
         guard drain == nil else { return }
         table.wake(now: now.monotonic, limit: Self.perTurn)
@@ -57,10 +58,11 @@ extension DeferredPushes {
     }
 
     /// Whether one more push of this route may be announced. What is announced and cannot be sent
-    /// soon must be announced again: no more is than may be made.
+    /// soon must be announced again: no more is than may be made, and than Kafka takes in some seconds.
     private func mayAnnounce(
         _ route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers
     ) -> Bool {
+        guard table.announcingCount < announcements.most else { return false }
         let announced = table.announcedCount(of: route)
         if announced == 0 { return true }
         let room = min(

@@ -38,8 +38,7 @@ struct DeferredPushes: ~Copyable {
     /// The route whose pushes are looked at first.
     var turn = 0
     var sweepAt = MonotonicTime(nanoseconds: .min)
-    /// When announcements of pushes that are not sent are looked for again; used in a drain.
-    var retractAt = MonotonicTime(nanoseconds: .min)
+    var announcements = AnnouncementWindow()
     private let byAddress = PassedByAddress()
 
     init(routing: RoutingTable, settings: PipelineSettings) {

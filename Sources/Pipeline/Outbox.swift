@@ -94,16 +94,18 @@ struct Outbox: ~Copyable {
     }
 
     /// Writes a record of `deferred`. The claims pass to it.
+    /// - Returns: its ticket.
+    @discardableResult
     mutating func writeDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
         endedPayloadAt: WallTime? = nil, holds: [OffsetClaim] = [],
         order: TicketTable.PayloadPlace? = nil, announces: OffsetClaim? = nil
-    ) {
-        records.append(
-            tickets.issueDeferral(
-                partition: partition, key: key, value: value, endedOffset: endedOffset,
-                endedPayloadAt: endedPayloadAt, holds: holds, order: order,
-                announces: announces))
+    ) -> UInt64 {
+        let record = tickets.issueDeferral(
+            partition: partition, key: key, value: value, endedOffset: endedOffset,
+            endedPayloadAt: endedPayloadAt, holds: holds, order: order, announces: announces)
+        records.append(record)
+        return record.ticket
     }
 
     /// Whether one more suppression may wait to be acknowledged.

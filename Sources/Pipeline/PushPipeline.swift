@@ -154,9 +154,12 @@ package struct PushPipeline: ~Copyable {
         return note.endedOffset > committableOffset ? note : nil
     }
 
-    /// Whether everything read from this partition has ended. True where no offset is stored.
+    /// Whether nothing of this partition is left to be done before another worker has it: everything
+    /// that was read of it has ended, or, of `deferred`, Kafka knows what became of each announced
+    /// push.
     package func isDrained(_ id: AssignmentID) -> Bool {
-        !isOfEvents(id) || book.tracker.isDrained(id)
+        if deferral.assignments.isOpen(id) { return deferral.isDrained(id, outbox) }
+        return !book.tracker.isOpen(id) || book.tracker.isDrained(id)
     }
 
     private func isOfEvents(_ id: AssignmentID) -> Bool {
@@ -308,7 +311,7 @@ package struct PushPipeline: ~Copyable {
     /// Kafka has the record: what waited for it is released.
     package mutating func acknowledged(_ ticket: UInt64) {
         let announced = outbox.acknowledged(ticket, &book.tracker)
-        if let announced { deferral.announced(announced) }
+        if let announced { deferral.announced(announced, ticket: ticket) }
     }
 
     /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
@@ -320,7 +323,7 @@ package struct PushPipeline: ~Copyable {
         guard let refused = outbox.refused(ticket) else { return }
         if refused.suppression.map({ !book.isLatest($0) }) ?? deferral.isObsolete(refused) {
             let withdrawn = outbox.acknowledged(ticket, &book.tracker)
-            if let withdrawn { deferral.notAnnounced(withdrawn) }
+            if let withdrawn { deferral.notAnnounced(withdrawn, ticket: ticket) }
         } else {
             outbox.produceAgain(refused, &book.tracker)
         }
@@ -335,7 +338,7 @@ package struct PushPipeline: ~Copyable {
         if let announced = deferred.announces {
             // The record that it is made of was not too large, so this one hardly is.
             book.counters.recordsAbandoned += 1
-            return deferral.announced(announced)
+            return deferral.announced(announced, ticket: ticket)
         }
         deferral.tooLarge(deferred, &book, &outbox)
     }

@@ -140,6 +140,15 @@ struct TicketTable {
         latestDeferrals[key].flatMap { open[$0] }
     }
 
+    /// Whether a record that the owner of this partition of `deferred` has written is with Kafka.
+    /// One that Kafka has refused does not count: nobody knows when it will accept it.
+    func isOpen(deferredPartition partition: Int32) -> Bool {
+        deferrals > 0
+            && open.values.contains {
+                $0.record.topic == .deferred && $0.record.partition == partition && !$0.wasRefused
+            }
+    }
+
     /// Issues a record of `deferred`. If another of its key is open, the new one must say all that
     /// the open one does.
     mutating func issueDeferral(

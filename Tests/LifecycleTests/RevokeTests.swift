@@ -33,7 +33,7 @@ internal import Testing
     @Test func `a revoke asks about the partitions that are wanted back, and no others`() {
         #expect(life.lifecycle.draining == [])
         life.revoke([life.second, life.rows])
-        #expect(life.lifecycle.draining == [life.second])
+        #expect(life.lifecycle.draining == [life.second, life.rows])
     }
 
     @Test func `a revoke does not wait for partitions that stay`() {
@@ -63,10 +63,21 @@ internal import Testing
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
-    @Test func `a revoke of deferred pushes alone waits for nothing`() {
+    @Test func `a revoke of deferred pushes does not wait for those of others`() {
         life.revoke([life.rows])
         life.load.inFlight = 1
         #expect(life.advance() == [.completeRevoke(storing: []), .unassign([life.rows])])
+    }
+
+    @Test func `a revoke waits for what deferred pushes have announced, to its deadline at most`() {
+        life.revoke([life.first, life.rows])
+        life.states[life.rows] = .open
+        life.load.unacknowledged = 1
+        #expect(life.advance() == [])
+        life.pass(2249)
+        #expect(life.advance() == [])
+        life.pass(1)
+        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
     @Test func `a revoke bounds how long a push may wait, and has letters written`() {

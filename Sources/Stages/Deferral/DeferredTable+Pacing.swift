@@ -38,12 +38,20 @@ extension DeferredTable {
     /// Until when the announced push may be handed over; the distant past if none is.
     package func announcedUntil(_ row: UInt32) -> MonotonicTime { rows[Int(row)].announcedUntil }
 
-    /// The rows whose record announces a push that was not sent.
+    /// Whether the row's latest record announces a push and Kafka has not acknowledged it.
+    package func isAnnouncing(_ row: UInt32) -> Bool { rows[Int(row)].state == .announcing }
+
+    /// When the announcement was written that is on its way.
+    package func announcedAt(_ row: UInt32) -> MonotonicTime { rows[Int(row)].announcedAt }
+
+    /// The rows whose latest record announces a push that was not made, in the order of the table.
     package var overstated: [UInt32] {
-        rows.indices.filter { row in
-            rows[row].isOverstated && rows[row].state != .free && rows[row].state != .taken
-                && rows[row].state != .announcing
-        }.map { UInt32($0) }
+        overstatedRows.filter { rows[Int($0)].state != .taken }.sorted()
+    }
+
+    /// Whether a record of this assignment's announces a push of which nobody knows that it was sent.
+    package func isOverstated(_ assignment: AssignmentID) -> Bool {
+        overstatedRows.contains { rows[Int($0)].hold.epoch == assignment.epoch }
     }
 
     /// The gaps have changed: what waits for the end of one is looked at again. A row that waits for
@@ -63,17 +71,22 @@ extension DeferredTable {
     }
 
     /// The record of a row that is ready is about to say that its push is sent.
-    package mutating func announce(_ row: UInt32, until time: MonotonicTime) {
+    package mutating func announce(
+        _ row: UInt32, until time: MonotonicTime, now: MonotonicTime
+    ) {
         precondition(rows[Int(row)].state == .ready, "only what is ready may be sent")
         leave(row)
         rows[Int(row)].state = .announcing
+        rows[Int(row)].announcedAt = now
         rows[Int(row)].announcedUntil = time
+        announcingCount += 1
         announcedCounts[Int(rows[Int(row)].route.rawValue)] += 1
     }
 
     /// Kafka has the announcement, or will never have it.
     package mutating func announced(_ row: UInt32) {
         guard rows[Int(row)].state == .announcing else { return }
+        announcingCount -= 1
         rows[Int(row)].isAnnounced = true
         enqueueFirst(row)
     }

@@ -23,6 +23,10 @@ package struct DeferredTable: ~Copyable {
     private var ready: [Queue]
     /// The rows of each route whose push is announced, or about to be, and not made yet.
     var announcedCounts: [Int]
+    /// How many announcements are on their way to Kafka.
+    package internal(set) var announcingCount = 0
+    /// The rows whose latest record announces a push of which nobody knows that it was sent.
+    package internal(set) var overstatedRows: Set<UInt32> = []
     /// The row of each holder, indexed by `HolderID`; 0 for none.
     private var rowsByHolder: [UInt32] = []
     private var sweepPosition = 0
@@ -68,13 +72,15 @@ package struct DeferredTable: ~Copyable {
         var unreadRewrites: UInt8 = 0
         /// Whether the row was due once while no registration had its token.
         var wasMissed = false
+        /// When the announcement of the next push was written; meaningful while it is on its way.
+        var announcedAt = distantPast
         /// Until when the push that was announced last is handed over at the latest; the distant
         /// past if none was, or if what became of it is known.
         var announcedUntil = distantPast
         /// Whether Kafka has the announcement of the next push.
         var isAnnounced = false
-        /// Whether the row's record announces a push that has not been sent since.
-        var isOverstated = false
+        /// The ticket of the record that this worker has written of the row last; 0 for none.
+        var latestTicket: UInt64 = 0
         var next = none
         var previous = none
     }
@@ -308,11 +314,21 @@ package struct DeferredTable: ~Copyable {
     /// once its partition has been read to the end, unless a later record comes first.
     package mutating func hide(_ row: UInt32) { rows[Int(row)].needsRewrite = true }
 
-    /// The row's record has been written again.
-    package mutating func rewritten(_ row: UInt32) {
+    /// The row's record has been written again, as it is now.
+    package mutating func rewritten(_ row: UInt32, ticket: UInt64) {
         rows[Int(row)].needsRewrite = false
-        rows[Int(row)].isOverstated = rows[Int(row)].state == .announcing
+        rows[Int(row)].latestTicket = ticket
+        if rows[Int(row)].announcedUntil > Self.distantPast {
+            overstatedRows.insert(row)
+        } else {
+            overstatedRows.remove(row)
+        }
         if rows[Int(row)].unreadRewrites < .max { rows[Int(row)].unreadRewrites += 1 }
+    }
+
+    /// Whether this is the last record that this worker has written of the row.
+    package func isLatest(_ ticket: UInt64, of row: UInt32) -> Bool {
+        rows[Int(row)].latestTicket == ticket
     }
 
     /// Whether this worker has yet to read a rewrite of the row.
@@ -418,6 +434,7 @@ package struct DeferredTable: ~Copyable {
         tokens.free(rows[number].token, bytes: max(1, Int(rows[number].tokenBytes)))
         bodies.release(rows[number].content.push.body)
         rowsByHolder[Int(rows[number].hold.holder.rawValue)] = 0
+        overstatedRows.remove(row)
         rows[number].state = .free
         free.append(row)
     }
@@ -499,8 +516,9 @@ package struct DeferredTable: ~Copyable {
         switch rows[Int(row)].state {
         case .waiting: waiting.remove(row)
         case .ready: leaveQueue(row)
+        case .announcing: announcingCount -= 1
         case .taken: takenCount -= 1
-        case .free, .replaying, .announcing: break
+        case .free, .replaying: break
         }
     }
 
@@ -534,6 +552,10 @@ extension DeferredTable {
         precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")
         precondition(counts[.ready, default: 0] == readyCount, "the ready rows miscount")
         precondition(counts[.taken, default: 0] == takenCount, "the taken rows miscount")
+        precondition(counts[.announcing, default: 0] == announcingCount, "announcements miscount")
+        precondition(
+            overstatedRows.allSatisfy { rows[Int($0)].state != .free },
+            "a row that is gone announces a push")
         for (route, count) in announcedCounts.enumerated() {
             let announced = rows.count {
                 $0.route.rawValue == route && ($0.isAnnounced || $0.state == .announcing)
