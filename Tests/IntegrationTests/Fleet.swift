@@ -115,7 +115,7 @@ final class Fleet: Sendable {
     @discardableResult
     func startWorker() throws -> FleetProcess { try processes.startWorker() }
 
-    /// Runs a command to its end, at most a minute.
+    /// Runs a command to its end.
     /// - Parameter program: by default ours.
     func run(
         _ arguments: [String], program: String? = nil, input: String = "",
