@@ -260,10 +260,10 @@ let tests: [Target] = [
         "RegistrarTests",
         [
             "Registrar", "Registering", "RegistrarAccess", "Devices", "PushModel", "RecordFormats",
-            "OpenSSL",
+            "FleetKit", "HTTPListener", "OpenSSL",
             "TestCertificates",
             "LinuxIO",
-        ]),
+        ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
     .tests("FleetKitTests", ["FleetKit", "Worker", "RecordFormats", "PushModel"], logs: true),
     .tests(

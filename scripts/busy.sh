@@ -22,15 +22,21 @@ mkdir -p "$place"
 stress-ng --quiet --cpu "$number" --cpu-method matrixprod --vm 1 --vm-bytes 25% --vm-hang 1 \
     --hdd 1 --hdd-bytes 256M --temp-path "$place" &
 stress=$!
-trap 'kill "$stress" 2>/dev/null || true; wait "$stress" 2>/dev/null || true' EXIT
-trap 'exit 130' INT TERM
+command=
+trap 'kill "$stress" $command 2>/dev/null || true; wait' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 failed=0
 for ((round = 1; round <= rounds; round++)); do
     log=$place/$round.log
     began=$SECONDS
     status=0
-    "$@" >"$log" 2>&1 || status=$?
+    # In the background, since a signal is not looked at before a command in the foreground has ended.
+    "$@" >"$log" 2>&1 &
+    command=$!
+    wait "$command" || status=$?
+    command=
     kill -0 "$stress" || { echo "busy.sh: stress-ng has ended" >&2; exit 1; }
     echo "round $round: exit $status after $((SECONDS - began)) s: $(tail -n 1 "$log")"
     [ "$status" -eq 0 ] || failed=1

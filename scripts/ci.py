@@ -10,17 +10,15 @@ combinations and shorter runs; --full runs everything at length, as `make check`
 
 import argparse
 import concurrent.futures
-import contextlib
 import dataclasses
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
 from command_line import ROOT, fail, start
+from process_groups import ProcessGroups
 
 # What runs other people's programs, two at a time.
 QUEUES = (("registrar", "schemas", "deploy"), ("surfaces", "examples"))
@@ -102,11 +100,10 @@ class Schedule:
     def __init__(self, wanted, seconds_max):
         self.steps = wanted
         self.seconds_max = seconds_max
-        self.is_ended = False
         self.ended = {step.name: threading.Event() for step in wanted}
         self.endings = {}
         self.lock = threading.Lock()
-        self.processes = set()
+        self.groups = ProcessGroups(GRACE_SECONDS)
         self.began = time.monotonic()
 
     def run(self):
@@ -134,43 +131,21 @@ class Schedule:
         self.ended[step.name].set()
 
     def _executed(self, step):
-        began = time.monotonic()
+        began = time.monotonic() - self.began
         with tempfile.TemporaryFile() as log:
-            with self.lock:
-                if self.is_ended:
-                    return Ending(step, None, began - self.began, 0, 0, "")
-                process = subprocess.Popen(
-                    ["nice", "-n", str(step.niceness), *step.command], cwd=ROOT,
-                    env={**os.environ, **dict(step.variables)}, stdin=subprocess.DEVNULL, stdout=log,
-                    stderr=subprocess.STDOUT, process_group=0)
-                self.processes.add(process.pid)
-            limit = threading.Timer(self.seconds_max, self._end_process, [process.pid])
-            limit.start()
-            _, status, usage = os.wait4(process.pid, 0)
-            limit.cancel()
-            process.returncode = os.waitstatus_to_exitcode(status)
-            with self.lock:
-                self.processes.discard(process.pid)
+            try:
+                ended = self.groups.run(
+                    step.command, log, self.seconds_max, step.niceness, {**os.environ, **dict(step.variables)})
+            except InterruptedError:
+                return Ending(step, None, began, 0, 0, "")
             log.seek(0)
-            return Ending(
-                step, process.returncode, began - self.began, time.monotonic() - began,
-                usage.ru_utime + usage.ru_stime, log.read().decode(errors="replace"))
-
-    def _end_process(self, process):
-        """Ends a step and what it has started."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process, number)
-            deadline = time.monotonic() + GRACE_SECONDS
-            while process in self.processes and time.monotonic() < deadline:
-                time.sleep(0.1)
+            output = log.read().decode(errors="replace")
+        if ended.was_late:
+            output += f"{step.name} was ended: it took longer than {self.seconds_max:.0f} s\n"
+        return Ending(step, ended.status, began, ended.seconds, ended.cpu_seconds, output)
 
     def _end(self):
-        with self.lock:
-            self.is_ended = True
-            running = list(self.processes)
-        for process in running:
-            self._end_process(process)
+        self.groups.end()
         for event in self.ended.values():
             event.set()
 
@@ -194,4 +169,5 @@ def main():
     sys.exit(0 if all(ending.status == 0 for ending in schedule.endings.values()) else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -93,16 +93,21 @@ class Mutants:
 
     def build(self, copy, targets, record):
         """Builds the tests of some targets, without the mutants that do not build: the compiler
-        names them."""
+        names them. Before one is blamed, the program without any has to build."""
         self.refused = set(record.refused)
         tests = sorted({test for target in targets for test in target.tests})
-        for _ in range(BUILDS_MAX):
+        for turn in range(BUILDS_MAX):
             copy.refresh(self._changed_files())
             announce("swift build --build-tests", f"(with {len(self.all)} mutants, of which "
                      f"{len(self.refused)} do not build)")
             if copy.build(tests):
                 return
             found = self._blamed(copy)
+            if turn == 0:
+                copy.refresh()
+                announce("swift build --build-tests", "(without mutants)")
+                if not copy.build(tests):
+                    fail("\n".join(["the program does not build", *copy.complaints(20)]))
             if not found - self.refused:
                 break
             self.refused |= found

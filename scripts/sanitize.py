@@ -133,7 +133,7 @@ def passes(sanitizer, skipped, options):
     if is_well:
         skips = [option for sentence in skipped for option in ("--skip", sentence)]
         tests = subprocess.run(
-            [ROOT / "scripts/test.py", "--jobs", "1", "--scratch-path", scratch, *skips, *options],
+            [ROOT / "scripts/test.py", "--jobs", "1", "--limit", "7200", "--scratch-path", scratch, *skips, *options],
             cwd=ROOT, env=variables, check=False)
         is_well = tests.returncode == 0
     else:

@@ -11,11 +11,9 @@ keeps may be cut."""
 
 import argparse
 import concurrent.futures
-import contextlib
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,7 @@ import threading
 import time
 
 from command_line import ROOT, fail, start
+from process_groups import ProcessGroups
 from test_record import Run, logs_of, tests_of
 
 PROGRAM = "debug/lamplighterPackageTests.xctest"
@@ -51,6 +50,9 @@ LESS_URGENT = 10
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
 FAILURE_LINES_MAX = 300
+# Of one process, 25 for each run of the simulation: so that one that hangs is told with its output and
+# its logs, before CI's own limit ends all of them.
+SECONDS_MAX = 25 * max(60, int(ENVIRONMENT["LAMPLIGHTER_SEEDS"]))
 
 
 class Runner:
@@ -61,9 +63,10 @@ class Runner:
         self.options = [
             *(f"--filter={each}" for each in options.filter),
             *(f"--skip={each}" for each in options.skip)]
+        self.limit = options.limit
         self.lock = threading.Lock()
-        self.running = set()
-        self.is_ended = False
+        # Whatever a test has started ends with the process of the test.
+        self.groups = ProcessGroups(grace_seconds=0)
 
     def tests(self):
         """The identifier of each test: Module.Suite/test."""
@@ -88,21 +91,18 @@ class Runner:
 
     def _run(self, selection, filters, niceness, folder):
         events, output = folder / "events.ndjson", folder / "output"
-        began = time.monotonic()
+        command = [
+            self.program, *RUNNER_OPTIONS, *filters, f"--event-stream-output-path={events}",
+            "--event-stream-version=0", *self.options]
         with open(output, "wb") as log:
-            process = self._start(
-                [*filters, f"--event-stream-output-path={events}", "--event-stream-version=0"],
-                niceness, log, folder)
-            try:
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
-            finally:
-                self._kill(process)
+            # Where the programs of a test leave their logs, for the message of its failure.
+            ended = self.groups.run(
+                command, log, self.limit, niceness, {**ENVIRONMENT, "LAMPLIGHTER_TEST_LOGS": str(folder)})
         tests = tests_of(events)
+        late = f"error: ended after {self.limit:.0f} s, which is no time that tests take\n"
         return Run(
-            selection, process.returncode, output.read_text(errors="replace"),
-            time.monotonic() - began, usage.ru_utime + usage.ru_stime, tests,
-            logs_of(folder, tests))
+            selection, ended.status, output.read_text(errors="replace") + late * ended.was_late,
+            ended.seconds, ended.cpu_seconds, tests, logs_of(folder, tests))
 
     def run_all(self, waiting, computing, jobs):
         """Runs the tests of each filter in a process of its own: of those that wait so many at a time,
@@ -119,37 +119,8 @@ class Runner:
                 runs = list(waiters.map(self.run, waiting))
                 return runs + [future.result() for future in computed]
             except BaseException:
-                self._end()
+                self.groups.end()
                 raise
-
-    def _start(self, options, niceness, log, folder):
-        with self.lock:
-            if self.is_ended:
-                raise InterruptedError
-            process = subprocess.Popen(
-                ["nice", "-n", str(niceness), self.program, *RUNNER_OPTIONS, *options, *self.options],
-                cwd=ROOT,
-                # Where the programs of a test leave their logs, for the message of its failure.
-                env={**ENVIRONMENT, "LAMPLIGHTER_TEST_LOGS": str(folder)}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                # Not a session of its own: Linux shares out time between sessions first, and would not
-                # look at how urgent their processes are.
-                process_group=0)
-            self.running.add(process)
-        return process
-
-    def _kill(self, process):
-        """Ends a process, and whatever it has started and left behind."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with self.lock:
-            self.running.discard(process)
-
-    def _end(self):
-        with self.lock:
-            self.is_ended = True
-            running = list(self.running)
-        for process in running:
-            self._kill(process)
 
 
 def suite_of(test):
@@ -216,6 +187,9 @@ def parsed_options():
     parser.add_argument(
         "--skip", action="append", default=[], metavar="EXPRESSION", help="leave out what matches")
     parser.add_argument(
+        "--limit", type=float, default=SECONDS_MAX, metavar="SECONDS",
+        help=f"end a process of tests that hangs after this time (default: {SECONDS_MAX})")
+    parser.add_argument(
         "--slowest", type=int, default=10, metavar="NUMBER",
         help="how many of the slowest tests and processes are said at the end (default: 10)")
     return parser.parse_args()
@@ -244,4 +218,5 @@ def main():
     sys.exit(0 if has_passed else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

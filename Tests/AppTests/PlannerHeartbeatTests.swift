@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+internal import FleetKit
 internal import Glibc
 internal import HTTPListener
 internal import Lifecycle
@@ -48,9 +49,9 @@ internal import Testing
         #expect(probes.isAlive(now: PlannerLoop.clock().monotonic).status == 200)
         control.requestReport()
         try NamedThread.detach(name: "kubelet") {
-            let deadline = PlannerLoop.clock().monotonic + .seconds(30)
+            let patience = Patience()
             func wait(until condition: () -> Bool) {
-                while !condition(), PlannerLoop.clock().monotonic < deadline { usleep(1000) }
+                while !condition(), !patience.isOver { usleep(1000) }
             }
             wait { barrier.isReached.load(ordering: .acquiring) }
             wait { probes.isAlive(now: PlannerLoop.clock().monotonic).status == 503 }

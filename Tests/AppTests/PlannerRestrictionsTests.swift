@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import KafkaLog
 internal import Logging
 internal import PushModel
@@ -43,9 +44,9 @@ internal import Testing
                     AssignmentID(ordinal: 0, epoch: 1), topic: 0, partition: 0, startOffset: 0,
                     reason: .committed, skipped: 0)
             ]))
-        let deadline = ContinuousClock.now + .seconds(120)
+        let patience = Patience()
         var now = planner.now
-        while planner.loop.plan.consumedPartitions == nil, ContinuousClock.now < deadline {
+        while planner.loop.plan.consumedPartitions == nil, !patience.isOver {
             // On a busy machine the first answer may not be in time.
             if !planner.loop.isCountingPartitions {
                 now.monotonic = now.monotonic + PartitionCount.retryAfter

@@ -9,7 +9,7 @@ internal import Testing
 
 @testable internal import Worker
 
-@Suite(.timeLimit(.minutes(1))) struct `The source of statuses` {
+@Suite struct `The source of statuses` {
     private let control = WorkerControl()
 
     /// Answers like a planner until the task is cancelled, and counts the questions.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Glibc
 import LinuxIO
@@ -18,8 +19,8 @@ import Testing
     }
 
     private func ending(_ child: ChildProcess) -> ChildProcess.Ending? {
-        let deadline = ContinuousClock.now + .seconds(10)
-        while child.poll() == nil, ContinuousClock.now < deadline { usleep(2000) }
+        let patience = Patience()
+        while child.poll() == nil, !patience.isOver { usleep(2000) }
         return child.poll()
     }
 
@@ -79,9 +80,9 @@ import Testing
                 executable: "/bin/sh", arguments: ["-c", "echo $$; exec sleep 60"],
                 environment: [], output: output)
             if let child { _ = Unmanaged.passRetained(child) }
-            let deadline = ContinuousClock.now + .seconds(10)
+            let patience = Patience()
             while (try? String(contentsOfFile: output, encoding: .utf8))?.isEmpty ?? true,
-                ContinuousClock.now < deadline
+                !patience.isOver
             { usleep(2000) }
         }
         thread.join()

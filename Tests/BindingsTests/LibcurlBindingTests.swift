@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Curl
+internal import FleetKit
 internal import Testing
 
 @Suite struct `The libcurl binding` {
@@ -70,8 +71,8 @@ internal import Testing
     ) -> MultiHandle.End? {
         easy.prepare(tag: tag, target: "/3/device/00", body: nil, bodyBytes: 0)
         multi.add(easy)
-        let deadline = ContinuousClock.now + .seconds(10)
-        while ContinuousClock.now < deadline {
+        let patience = Patience()
+        while !patience.isOver {
             multi.kick()
             if let end = multi.nextEnd() { return end }
         }

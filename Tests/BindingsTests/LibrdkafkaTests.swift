@@ -64,10 +64,9 @@ import Testing
             try consumer.unassignAll()
             try consumer.assign(both(at: Offset.beginning))
         }
-        let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(60)
+        let patience = Patience()
         var isRead = false
-        while !isRead, clock.now < deadline {
+        while !isRead, !patience.isOver {
             if let message = consumer.pollMessage() { isRead = message.error == .none }
         }
         #expect(isRead)
@@ -165,8 +164,8 @@ import Testing
         try consumer.incrementalAssign(both(at: Offset.beginning))
         var identities: [Bool] = []
         var ends: Set<Int32> = []
-        let deadline = ContinuousClock.now + .seconds(60)
-        while ends.count < 2, ContinuousClock.now < deadline {
+        let patience = Patience()
+        while ends.count < 2, !patience.isOver {
             guard let message = consumer.pollMessage() else {
                 try await Task.sleep(for: .milliseconds(5))
                 continue

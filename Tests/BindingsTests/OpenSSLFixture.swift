@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
@@ -50,11 +51,11 @@ final class TLSPair {
         let listener = try Socket.listening()
         clientSocket = try Socket.connecting(to: .loopback(port: try listener.localPort()))
         var accepted: Socket?
-        let deadline = SystemClock.monotonicNanoseconds() + 5_000_000_000
-        while accepted == nil, SystemClock.monotonicNanoseconds() < deadline {
+        let patience = Patience()
+        while accepted == nil, !patience.isOver {
             accepted = try listener.accept()
         }
-        guard let accepted else { throw TLSError(text: "nothing to accept within 5 s") }
+        guard let accepted else { throw TLSError(text: "nothing to accept") }
         serverSocket = accepted
         client = TLSStream(
             context: clientContext, descriptor: clientSocket.descriptor, serverName: name)
@@ -64,7 +65,7 @@ final class TLSPair {
 
     /// Completes the handshake. Returns the error of either side; nil if both succeeded.
     func shakeHands() -> TLSError? {
-        let deadline = SystemClock.monotonicNanoseconds() + 5_000_000_000
+        let patience = Patience()
         var clientIsUp = false
         var serverIsUp = false
         while !clientIsUp || !serverIsUp {
@@ -78,8 +79,8 @@ final class TLSPair {
                 if case .failed(let error) = progress { return error }
                 serverIsUp = progress == .done
             }
-            if SystemClock.monotonicNanoseconds() > deadline {
-                return TLSError(text: "no handshake within 5 s")
+            if patience.isOver {
+                return TLSError(text: "no handshake")
             }
         }
         return nil
@@ -90,8 +91,8 @@ final class TLSPair {
         var sent = 0
         var received: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 20_000)
-        let deadline = SystemClock.monotonicNanoseconds() + 5_000_000_000
-        while received.count < bytes.count, SystemClock.monotonicNanoseconds() < deadline {
+        let patience = Patience()
+        while received.count < bytes.count, !patience.isOver {
             if sent < bytes.count {
                 let written = bytes.withUnsafeBytes {
                     client.write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
@@ -107,8 +108,8 @@ final class TLSPair {
     /// What the server reads next, other than "not yet".
     func serverReads() -> TLSTransfer {
         var buffer = [UInt8](repeating: 0, count: 100)
-        let deadline = SystemClock.monotonicNanoseconds() + 5_000_000_000
-        while SystemClock.monotonicNanoseconds() < deadline {
+        let patience = Patience()
+        while !patience.isOver {
             let read = buffer.withUnsafeMutableBytes { server.read(into: $0) }
             if read != .wantsRead { return read }
         }

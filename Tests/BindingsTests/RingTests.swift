@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FlatMemory
+internal import FleetKit
 internal import Glibc
 internal import LinuxIO
 internal import Testing
@@ -23,7 +24,7 @@ internal import Testing
         private let words = UnsafeMutablePointer<Int>.allocate(capacity: slots)
         private let questions = SPSCRing<UInt32>(capacity: slots)
         private let answers = SPSCRing<UInt32>(capacity: slots)
-        private let deadline = ContinuousClock.now + .seconds(60)
+        private let patience = Patience()
 
         private static let slots = 64
         private static let rounds = 5000
@@ -66,7 +67,7 @@ internal import Testing
                     ring.pop(into: UnsafeMutableBufferPointer(start: $0, count: 1))
                 }
                 if taken == 1 { return slot }
-                if ContinuousClock.now > deadline { return nil }
+                if patience.isOver { return nil }
                 sched_yield()
             }
         }

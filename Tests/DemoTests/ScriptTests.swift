@@ -34,6 +34,18 @@ import Testing
         #expect(script.due(at: .seconds(44), isWorking: true) == [.killRegistrar])
     }
 
+    @Test func `the demo script awaits the first kill of a worker and of the registrar, no other`()
+    {
+        var script = DisturbanceScript(duration: .seconds(40))
+        var awaits = [script.awaitsFirstKills]
+        // The fleet works again only long after the end.
+        for seconds in [60, 90, 120] {
+            _ = script.due(at: .seconds(seconds), isWorking: true)
+            awaits.append(script.awaitsFirstKills)
+        }
+        #expect(awaits == [true, true, false, false])
+    }
+
     @Test func `a trouble waits for a fleet that works, and flips do not`() {
         var script = DisturbanceScript(duration: .seconds(40))
         let waiting = script.due(at: .seconds(10), isWorking: false)

@@ -8,7 +8,7 @@ import Telemetry
 import Testing
 
 /// What is posted to a collector, and what becomes of its answers.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct `A collector` {
+@Suite(.serialized) struct `A collector` {
     private func collector(
         _ endpoint: String, headersFile: String? = nil, exportTimeMax: Duration = .seconds(10)
     ) -> Collector {

@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 internal import Logging
@@ -150,9 +151,9 @@ final class DeliveryBench {
 
     /// Waits until `condition` holds; false when the deadline has passed.
     func wait(within limit: Duration = .seconds(60), until condition: () -> Bool) -> Bool {
-        let deadline = ContinuousClock.now + limit
+        let patience = Patience(limit)
         while !condition() {
-            if ContinuousClock.now >= deadline { return false }
+            if patience.isOver { return false }
             usleep(500)
         }
         return true

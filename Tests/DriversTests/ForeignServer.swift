@@ -83,8 +83,8 @@ final class ForeignServer {
     /// Not by connecting, which might be the one connection that it takes.
     private func waitUntilListening() {
         let place = "0100007F:" + String(format: "%04X", port)
-        let deadline = ContinuousClock.now + .seconds(20)
-        while ContinuousClock.now < deadline {
+        let patience = Patience()
+        while !patience.isOver {
             let sockets = try? String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
             if sockets?.contains(place + " 00000000:0000 0A") == true { return }
             usleep(2000)

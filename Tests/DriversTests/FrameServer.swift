@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
@@ -72,8 +73,8 @@ final class FrameServer {
     /// Breaks every connection and stops listening.
     func stop() {
         desk.end()
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !desk.hasEnded, ContinuousClock.now < deadline { usleep(500) }
+        let patience = Patience()
+        while !desk.hasEnded, !patience.isOver { usleep(500) }
     }
 
     var caFile: String { directory.file("ca.pem") }

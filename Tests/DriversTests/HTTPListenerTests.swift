@@ -11,7 +11,7 @@ internal import PushModel
 internal import Synchronization
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `HTTP listener` {
+@Suite struct `HTTP listener` {
     @Test func `a request is answered with the headers that make a browser careful`() async throws {
         let fixture = ListenerFixture()
         let answer = try RawHTTPClient.request(

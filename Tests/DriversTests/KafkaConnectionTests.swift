@@ -12,7 +12,7 @@ import Testing
 /// What an operator reads when no connection to Kafka can be made. Each of these is tried on a real
 /// socket; the sentences are made of what the library says, which another version may say
 /// otherwise.
-@Suite(.timeLimit(.minutes(3))) struct `A failed connection to Kafka` {
+@Suite struct `A failed connection to Kafka` {
     private let fixture: KafkaFixture
     private let authority: CertificateAuthority
     private let scratch: URL

@@ -9,7 +9,7 @@ import Testing
 
 /// The embedded Kafka has no rights: what a broker answers to whom it does not allow something is put
 /// in its mouth.
-@Suite(.timeLimit(.minutes(3))) struct `Rights in Kafka` {
+@Suite struct `Rights in Kafka` {
     private let fixture: KafkaFixture
 
     init() throws { fixture = try KafkaFixture(["events": 1, "deferred": 1]) }

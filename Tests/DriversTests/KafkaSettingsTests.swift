@@ -42,6 +42,18 @@ import Testing
         #expect(!reason.isEmpty)
     }
 
+    @Test func `what no client may be given is refused where a client is made, unchecked or not`() {
+        for role in KafkaClientSettings.Role.allCases {
+            let error = #expect(throws: KafkaError.self) {
+                _ = try settings(["plugin.library.paths": "theirs.so"]).configuration(for: role)
+            }
+            guard case .refusedProperty("plugin.library.paths", _) = error else {
+                Issue.record("\(role): \(String(describing: error))")
+                continue
+            }
+        }
+    }
+
     @Test func `a topic pattern is no topic`() throws {
         #expect(throws: KafkaError.missingTopic("^events")) {
             _ = try EventConsumer(

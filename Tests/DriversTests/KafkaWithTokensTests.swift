@@ -11,7 +11,7 @@ import Testing
 @testable import KafkaLog
 
 /// Clients of every kind, a Kafka that wants tokens, and an endpoint that has them.
-@Suite(.timeLimit(.minutes(3))) struct `Kafka with tokens of an endpoint` {
+@Suite struct `Kafka with tokens of an endpoint` {
     private let fixture: KafkaFixture
     private let gate: KafkaSASLGate
     private let lines = Lines()

@@ -7,7 +7,7 @@ internal import Synchronization
 internal import Testing
 
 /// What clients of a listener can hold, and for how long.
-@Suite(.timeLimit(.minutes(2))) struct `Bounds of the HTTP listener` {
+@Suite struct `Bounds of the HTTP listener` {
     @Test func `a request that is too large is refused and costs no other`() async throws {
         let fixture = ListenerFixture { limits in
             limits.headerBytesMax = 4096

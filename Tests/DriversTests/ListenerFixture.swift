@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import Foundation
 internal import HTTPListener
 internal import Logging
@@ -36,8 +37,8 @@ final class ListenerFixture: Sendable {
 
     var port: Int {
         get throws {
-            let deadline = Date(timeIntervalSinceNow: 30)
-            while Date() < deadline {
+            let patience = Patience()
+            while !patience.isOver {
                 if let port = bound.withLock({ $0 }) { return port }
                 Thread.sleep(forTimeInterval: 0.005)
             }

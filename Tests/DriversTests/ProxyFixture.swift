@@ -35,8 +35,8 @@ final class TinyProxy {
         process.standardOutput = output
         process.standardError = output
         try process.run()
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !log.contains("Accepting connections"), ContinuousClock.now < deadline {
+        let patience = Patience()
+        while !log.contains("Accepting connections"), !patience.isOver {
             usleep(2000)
         }
     }
@@ -80,9 +80,9 @@ final class PlayedProxy {
         ]
         process.standardError = KeptLogs.output(of: "proxy")
         try process.run()
-        let deadline = ContinuousClock.now + .seconds(20)
+        let patience = Patience()
         while !FileManager.default.fileExists(atPath: directory.file("heard")),
-            ContinuousClock.now < deadline
+            !patience.isOver
         { usleep(2000) }
     }
 

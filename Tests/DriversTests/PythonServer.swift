@@ -34,8 +34,8 @@ final class PythonServer {
         process.standardOutput = log
         process.standardError = log
         try process.run()
-        let deadline = ContinuousClock.now + .seconds(60)
-        while port == 0, ContinuousClock.now < deadline {
+        let patience = Patience()
+        while port == 0, !patience.isOver {
             port = read("port").flatMap { Int($0) } ?? 0
             usleep(5000)
         }

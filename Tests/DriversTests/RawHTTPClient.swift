@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 
@@ -15,9 +16,9 @@ struct RawHTTPClient: ~Copyable {
     @discardableResult
     func send(_ text: String, within time: TimeInterval = 5) -> Int {
         let bytes = Array(text.utf8)
-        let deadline = Date(timeIntervalSinceNow: time)
+        let patience = Patience(.seconds(time))
         var sent = 0
-        while sent < bytes.count, Date() < deadline {
+        while sent < bytes.count, !patience.isOver {
             let transfer = bytes[sent...].withUnsafeBytes { socket.write($0) }
             switch transfer {
             case .bytes(let count): sent += count
@@ -33,10 +34,10 @@ struct RawHTTPClient: ~Copyable {
     func receive(
         within time: TimeInterval = 20, until isEnough: ((String) -> Bool)? = nil
     ) -> String? {
-        let deadline = Date(timeIntervalSinceNow: time)
+        let patience = Patience(.seconds(time))
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
-        while Date() < deadline {
+        while !patience.isOver {
             switch buffer.withUnsafeMutableBytes({ socket.read(into: $0) }) {
             case .bytes(let count):
                 text += buffer[..<count]

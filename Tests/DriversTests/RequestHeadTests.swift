@@ -7,7 +7,7 @@ internal import Synchronization
 internal import Testing
 
 /// What RFC 9110 and RFC 9112 want of a server, beyond what a library does by itself.
-@Suite(.timeLimit(.minutes(2))) struct `Request heads of the HTTP listener` {
+@Suite struct `Request heads of the HTTP listener` {
     private func answer(to request: String, port: Int) throws -> String {
         let client = try RawHTTPClient(port: port)
         client.send(request)

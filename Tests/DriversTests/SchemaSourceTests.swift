@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import PushModel
 import RecordSchemas
@@ -9,7 +10,7 @@ import Testing
 
 @testable import SchemaRegistry
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct `A source of schemas` {
+@Suite(.serialized) struct `A source of schemas` {
     private static let order = #"""
         [{"subject": "currency", "schema": "{\"type\":\"enum\",\"name\":\"Currency\",\"symbols\":[\"EUR\"]}"},
          {"subject": "a/b c..", "schema": "{\"type\":\"record\",\"name\":\"Money\",\"fields\":[{\"name\":\"c\",\"type\":\"Currency\"}]}",
@@ -37,12 +38,12 @@ import Testing
     private func answer(
         _ source: SchemaSource, _ number: UInt32, seconds: Double = 10
     ) -> SchemaAnswer {
-        let deadline = ContinuousClock.now + .seconds(seconds)
+        let patience = Patience(.seconds(seconds))
         while true {
             let answer = source.lookup(SchemaID(rawValue: number))
             switch answer {
             case .pending, .unreachable:
-                if ContinuousClock.now > deadline { return answer }
+                if patience.isOver { return answer }
                 usleep(2000)
             default: return answer
             }
@@ -80,8 +81,8 @@ import Testing
             #expect(isKnown(answer(source, UInt32(number)), language))
         }
         // The call comes right after the answer can be seen.
-        let deadline = ContinuousClock.now + .seconds(10)
-        while called.withLock({ $0 }) < 4, ContinuousClock.now < deadline { usleep(2000) }
+        let patience = Patience()
+        while called.withLock({ $0 }) < 4, !patience.isOver { usleep(2000) }
         #expect(called.withLock { $0 } == 4)
         #expect(source.status.known == 4 && source.status.counts.fetched == 4)
     }
@@ -112,8 +113,8 @@ import Testing
         server.behave(behaviour)
         let source = source([server.url]) { $0.requestTimeMax = .milliseconds(300) }
         _ = source.lookup(SchemaID(rawValue: 1))
-        let deadline = ContinuousClock.now + .seconds(10)
-        while source.status.failure == nil, ContinuousClock.now < deadline { usleep(2000) }
+        let patience = Patience()
+        while source.status.failure == nil, !patience.isOver { usleep(2000) }
         #expect(reason(source.lookup(SchemaID(rawValue: 2))).contains(cause))
         #expect(source.status.failingSince != nil)
         server.behave("well")

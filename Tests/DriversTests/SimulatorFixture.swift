@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import APNSSimulator
+internal import FleetKit
 internal import Foundation
 internal import OpenSSL
 internal import PushModel
@@ -52,8 +53,8 @@ final class SimulatorFixture {
 
     /// Waits until `condition` holds, at most a minute; says whether it came to hold.
     static func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-        let deadline = Date(timeIntervalSinceNow: 60)
-        while Date() < deadline {
+        let patience = Patience()
+        while !patience.isOver {
             if try condition() { return true }
             Thread.sleep(forTimeInterval: 0.005)
         }
@@ -105,7 +106,7 @@ struct SigningTeam: Sendable {
     }
 }
 
-/// A program that is not ours, run to its end or for 20 seconds.
+/// A program that is not ours, run to its end, or until the patience with it is over.
 enum ForeignProgram {
     final class Running {
         fileprivate let process = Process()
@@ -116,11 +117,13 @@ enum ForeignProgram {
         /// Waits for the end.
         func finish() -> (status: Int32, output: String) {
             let process = process
-            let deadline = DispatchWorkItem { process.terminate() }
-            DispatchQueue.global().asyncAfter(deadline: .now() + 20, execute: deadline)
+            let patience = Patience()
+            DispatchQueue.global().async {
+                while process.isRunning, !patience.isOver { usleep(20_000) }
+                if process.isRunning { process.terminate() }
+            }
             let output = pipe.fileHandleForReading.readDataToEndOfFile()
             process.waitUntilExit()
-            deadline.cancel()
             return (process.terminationStatus, String(decoding: output, as: UTF8.self))
         }
     }

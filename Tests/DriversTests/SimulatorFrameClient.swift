@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
@@ -36,9 +37,9 @@ final class SimulatorFrameClient {
         tls = TLSStream(
             context: try .client(caFile: fixture.caFile), descriptor: socket.descriptor,
             serverName: "localhost")
-        let deadline = Date(timeIntervalSinceNow: 5)
+        let patience = Patience(.seconds(5))
         while tls.handshake() != .done {
-            try #require(Date() < deadline, "no TLS")
+            try #require(!patience.isOver, "no TLS")
             wait()
         }
         write(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + HTTP2Frame(.settings).bytes)
@@ -81,11 +82,11 @@ final class SimulatorFrameClient {
 
     /// Takes in what comes until the condition holds; false when it does not within `seconds`.
     func listen(for seconds: Double = 5, until condition: () -> Bool) -> Bool {
-        let deadline = Date(timeIntervalSinceNow: seconds)
+        let patience = Patience(.seconds(seconds))
         while true {
             receive()
             if condition() { return true }
-            if isClosed || Date() >= deadline { return false }
+            if isClosed || patience.isOver { return false }
             wait()
         }
     }

@@ -37,6 +37,15 @@ import Testing
         #expect(old(table, at: 36) == [0, 1])
     }
 
+    @Test func `the age of a table is that of its oldest partition`() {
+        var table = table()
+        for (partition, second) in [(first, 5), (second, 2)] {
+            table.told(end: 10, of: partition, askedAt: at(second))
+            table.read(partition, to: 10, now: at(6))
+        }
+        #expect(table.age(topic: 0, now: at(7)) == .seconds(5))
+    }
+
     @Test func `the age of a table does not stand still because the end moves on`() {
         var table = table()
         for second in stride(from: 0, through: 100, by: 5) {

@@ -7,7 +7,7 @@ import KafkaLog
 import Rdkafka
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `Topic editor` {
+@Suite struct `Topic editor` {
     private let fixture: KafkaFixture
     private let editor: TopicEditor
 

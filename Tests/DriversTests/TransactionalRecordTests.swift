@@ -11,7 +11,7 @@ import Testing
 
 /// The clients for tables and for events have the same settings of fetching
 /// (`The settings of Kafka clients`); a table needs no group, which the stand-in has not.
-@Suite(.timeLimit(.minutes(2))) struct `Transactional records` {
+@Suite struct `Transactional records` {
     private typealias Batch = KafkaLogStandIn.Batch
 
     private struct Seen: Equatable {

@@ -10,7 +10,7 @@ import Testing
 
 /// APNs answers nothing while many events come for each of many subjects; then it answers again.
 @Suite(
-    .serialized, .timeLimit(.minutes(10)),
+    .serialized,
     .fleet(TestPlan(recordRequests: 10, registrationGrace: .milliseconds(200))))
 struct `A backlog of APNs` {
     private static let subjects = 1000

@@ -6,7 +6,7 @@ import Checker
 import Foundation
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized)
 enum `Faults at APNs` {
     @Suite(
         .serialized,

@@ -10,7 +10,7 @@ import Testing
 
 /// Topics of other programs, as their bindings say, from a producer to the log of APNs.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(
         TestPlan(bindings: [
             .orders: """

@@ -9,7 +9,7 @@ import Testing
 
 /// Two teams whose events come in the same partitions, and a key of one of them that APNs refuses.
 @Suite(
-    .serialized, .timeLimit(.minutes(15)),
+    .serialized,
     .fleet(
         TestPlan(
             recordRequests: 10, answerDelay: .milliseconds(2),

@@ -9,7 +9,7 @@ import RecordFormats
 import Testing
 
 /// From a channel that a command makes to the broadcasts that it gets, and to its end.
-@Suite(.serialized, .timeLimit(.minutes(5)), .fleet())
+@Suite(.serialized, .fleet())
 struct `Channels from end to end` {
     private let fleet: Fleet
     private let tokens = [TestToken(), TestToken(), TestToken()]

@@ -7,7 +7,7 @@ import Glibc
 import Testing
 
 /// `make chaos`, but short: the first rounds of a seed that has kills in both.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized)
 struct `Chaos` {
     private struct Report: Decodable {
         var rounds: Int
@@ -32,7 +32,7 @@ struct `Chaos` {
                 + (Fleet.testBootstrap.map { ["--bootstrap", $0] } ?? []) + arguments,
             log: directory.appending(path: "output").path)
         defer { process.signal(SIGKILL) }
-        let status = try await process.finish(within: .seconds(580))
+        let status = try await process.finish(within: .seconds(300))
         return (status, process.output)
     }
 

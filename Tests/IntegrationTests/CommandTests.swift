@@ -11,7 +11,7 @@ import TestCertificates
 import Testing
 
 /// What an operator is told: what is wrong, what to do, and the exit code of DESIGN's list.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
 struct `The command line` {
     private let fleet: Fleet
 
@@ -327,7 +327,7 @@ struct `The command line` {
             arguments: ["check", "--skip-apns", "--wait", "600s", "--config", configuration.path],
             log: fleet.directory.appending(path: "waiting-check.log").path)
         defer { waiting.signal(SIGKILL) }
-        try await waitUntil("the reason, while it waits", within: .seconds(60)) {
+        try await waitUntil("the reason, while it waits") {
             waiting.output.contains("waiting Kafka does not answer")
         }
         #expect(!waiting.output.contains("FAIL"))
@@ -363,7 +363,7 @@ struct `The command line` {
             arguments: ["run", "--config", configuration.path],
             log: fleet.directory.appending(path: "first-line.log").path)
         defer { worker.signal(SIGKILL) }
-        try await waitUntil("the first line", within: .seconds(60)) {
+        try await waitUntil("the first line") {
             worker.output.contains("\n")
         }
         struct Line: Decodable {

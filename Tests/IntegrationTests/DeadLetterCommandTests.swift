@@ -10,7 +10,7 @@ import RecordFormats
 import Testing
 
 /// `lamplighter dead-letters` on letters that this suite writes; no worker runs.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
 struct `Dead letters on the command line` {
     private let fleet: Fleet
     private let box: OperatorTopics

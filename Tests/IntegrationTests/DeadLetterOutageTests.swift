@@ -12,7 +12,7 @@ import Testing
 /// partition; that of 2.0 (Debian 12) refuses the write, as a broker does.
 @Suite(
     .enabled(if: RdkafkaVersion.number < 0x0208_0000, "2.8's mock cluster crashes"),
-    .serialized, .timeLimit(.minutes(4)), .fleet(TestPlan(registrationGrace: .milliseconds(200))))
+    .serialized, .fleet(TestPlan(registrationGrace: .milliseconds(200))))
 struct `An outage of the dead-letters topic` {
     private let fleet: Fleet
 

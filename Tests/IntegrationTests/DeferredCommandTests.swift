@@ -9,7 +9,7 @@ import Testing
 
 /// `lamplighter deferred` on pushes that this suite defers, while a worker owns them.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(TestPlan(registrationGrace: .milliseconds(200))))
 struct `Deferred pushes on the command line` {
     private let fleet: Fleet

@@ -13,7 +13,7 @@ import Testing
 
 /// Pushes that must wait longer than `delivery.holdMax` wait in Kafka, whatever becomes of workers.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(TestPlan(registrationGrace: .milliseconds(200), holdMax: .seconds(2))))
 struct `Deferred to Kafka` {
     /// Tells the simulator to refuse this token until the result is thrown away.
@@ -55,12 +55,12 @@ struct `Deferred to Kafka` {
         }
         for worker in fleet.workers {
             worker.signal(SIGKILL)
-            _ = try await worker.finish(within: .seconds(60))
+            _ = try await worker.finish()
         }
         #expect(fleet.accepted(token) == 0)
         fleet.simulator.perform(.rules([]))
         try fleet.startWorker()
-        try await fleet.eventually("the push", within: .seconds(60)) { fleet.accepted(token) == 1 }
+        try await fleet.eventually("the push") { fleet.accepted(token) == 1 }
         let ids = Set(fleet.requests(for: token).map { $0["apns-id"] })
         #expect(ids.count == 1, "whoever sends it")
         for _ in 0..<100 {

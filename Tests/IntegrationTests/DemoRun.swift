@@ -47,7 +47,7 @@ final class DemoRun {
         let checker = try FleetProcess(
             "checker", program: "/bin/sh",
             arguments: ["-c", String(command)], log: directory.appending(path: "again").path)
-        #expect(try await checker.finish(within: .seconds(60)) == 0, "\(checker.excerpt)")
+        #expect(try await checker.finish() == 0, "\(checker.excerpt)")
         let json = checker.output.split(separator: "\n").first { $0.hasPrefix("{") }
         return try JSONDecoder().decode(DemoReport.self, from: Data(#require(json).utf8))
     }

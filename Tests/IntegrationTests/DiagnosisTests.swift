@@ -9,7 +9,7 @@ import Testing
 import Worker
 
 /// What an operator reads from `lamplighter status` while something is wrong.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized)
 struct `The diagnosis of a running worker` {
     /// A fleet with a token that shows `door`, and its worker.
     private func fleet() async throws -> (Fleet, FleetProcess, TestToken) {

@@ -8,7 +8,7 @@ import Testing
 
 /// A signal that comes as soon as a program can remember it, while it still reads its command line and
 /// its configuration.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
 struct `An early signal to a program` {
     private let fleet: Fleet
 
@@ -20,7 +20,7 @@ struct `An early signal to a program` {
     ) async throws {
         let process = try await start(command, try await configuration())
         process.signal(signal)
-        #expect(try await process.finish(within: .seconds(60)) == 0, "\(process.output)")
+        #expect(try await process.finish() == 0, "\(process.output)")
         #expect(process.output.contains("stopped"))
     }
 
@@ -30,7 +30,7 @@ struct `An early signal to a program` {
     ) async throws {
         let process = try await start(command, try await configuration(isWrong: true))
         process.signal(signal)
-        #expect(try await process.finish(within: .seconds(60)) == 78, "\(process.output)")
+        #expect(try await process.finish() == 78, "\(process.output)")
     }
 
     @Test(arguments: [SIGHUP, SIGUSR1, SIGUSR2])
@@ -41,7 +41,7 @@ struct `An early signal to a program` {
         process.signal(signal)
         try await waitUntil("the worker's start") { process.output.contains("starting") }
         process.signal(SIGTERM)
-        #expect(try await process.finish(within: .seconds(60)) == 0, "\(process.output)")
+        #expect(try await process.finish() == 0, "\(process.output)")
     }
 
     @Test(arguments: [
@@ -53,7 +53,7 @@ struct `An early signal to a program` {
     ) async throws {
         let process = try await start(command, try await configuration(isWrong: true))
         process.signal(signal)
-        #expect(try await process.finish(within: .seconds(60)) == -signal, "\(process.output)")
+        #expect(try await process.finish() == -signal, "\(process.output)")
     }
 
     /// A program that has just begun to hold its signals.
@@ -61,9 +61,9 @@ struct `An early signal to a program` {
         let process = try FleetProcess(
             command, program: try Fleet.program, arguments: [command, "--config", configuration],
             log: configuration + ".log", input: "")
-        let deadline = ContinuousClock.now + .seconds(60)
+        let patience = Patience()
         while !handlesSIGTERM(process.identifier), process.isRunning {
-            try #require(ContinuousClock.now < deadline)
+            try #require(!patience.isOver)
             usleep(500)
         }
         return process

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(
         TestPlan(
             workers: 2, recordRequests: 100, registrationGrace: .milliseconds(500), splitAbove: 1000
@@ -47,7 +47,7 @@ struct `An event split among workers` {
 
 /// The worker may not write shards, and is given more of them at once than its producer takes.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(
         TestPlan(
             recordRequests: 100, registrationGrace: .milliseconds(200), splitAbove: 1000,
@@ -69,7 +69,7 @@ struct `Events of many tokens while their topic takes no shards` {
         let positions = try fleet.positions()
         let worker = fleet.workers[0]
         worker.signal(SIGTERM)
-        _ = try await worker.finish(within: .seconds(60))
+        _ = try await worker.finish()
 
         try fleet.write(
             subjects.map {
@@ -80,12 +80,12 @@ struct `Events of many tokens while their topic takes no shards` {
         // Produce (0) fails with TOPIC_AUTHORIZATION_FAILED (29).
         try await fleet.tellKafka("err 0 29 1000")
         try fleet.startWorker()
-        try await fleet.eventually("every event to end", within: .seconds(30)) {
+        try await fleet.eventually("every event to end") {
             try fleet.lags(positions).allSatisfy { $0 == 0 }
         }
         // The simulator's log is written a moment after its answers.
         let expected = Set(tokens.map(\.hex))
-        try await fleet.eventually("a push to each token", within: .seconds(10)) {
+        try await fleet.eventually("a push to each token") {
             try expected.isSubset(of: fleet.answers().filter { $0.status == 200 }.map(\.token))
         }
     }

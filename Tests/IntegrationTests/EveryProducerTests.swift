@@ -106,7 +106,7 @@ extension `One worker` {
             // Asked to end, it would wait for the end of its input first, and then not abort. The
             // broker aborts the transaction of a producer that is gone, at its timeout.
             producer.signal(SIGKILL)
-            _ = try await producer.finish(within: .seconds(60))
+            _ = try await producer.finish()
             // The next record of the partition is read, so that those before it have been passed.
             let other = TestToken()
             try fleet.register(.controls([other], show: ["next-\(token.hex)"]))

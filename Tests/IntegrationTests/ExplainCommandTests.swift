@@ -8,7 +8,7 @@ import PushModel
 import RecordFormats
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet())
+@Suite(.serialized, .fleet())
 struct `Explain on the command line` {
     private let fleet: Fleet
 

@@ -23,7 +23,7 @@ extension Fleet {
         _ path: String, port: Int, _ options: [String] = []
     ) async throws -> ListenerAnswer {
         let result = try await run(
-            ["--silent", "--show-error", "--max-time", "60", "--write-out", "\n%{http_code}"]
+            ["--silent", "--show-error", "--max-time", "600", "--write-out", "\n%{http_code}"]
                 + options + ["http://127.0.0.1:\(port)\(path)"], program: "/usr/bin/curl")
         try #require(result.status == 0, "\(result.output)")
         let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
@@ -34,31 +34,29 @@ extension Fleet {
 
     /// Asks until the answer is of this status and contains this.
     func request(_ path: String, port: Int, until status: Int, _ text: String) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let patience = Patience()
         while true {
             let answer = try await request(path, port: port)
             if answer.status == status, answer.body.contains(text) { return }
-            try #require(ContinuousClock.now < deadline, "\(path): \(answer)")
+            try #require(!patience.isOver, "\(path): \(answer)")
         }
     }
 
     // MARK: lamplighter status
 
-    /// Asks again where the worker does not answer in time: what it answers operators with is less
-    /// urgent than its pushes, and has no turn for seconds on a busy machine.
+    /// What a worker answers operators with is less urgent than its pushes, and has no turn for
+    /// seconds on a busy machine.
+    static let patiently = ["--timeout", "600s"]
+
     func status(of worker: FleetProcess, _ options: [String] = []) async throws -> CommandResult {
         let port = try await adminPort(of: worker)
-        let deadline = ContinuousClock.now + .seconds(60)
-        while true {
-            let result = try await run(["status", "http://127.0.0.1:\(port)"] + options)
-            let isLate = result.output.contains("Timeout was reached")
-            if !isLate || ContinuousClock.now > deadline { return result }
-        }
+        return try await run(
+            ["status", "http://127.0.0.1:\(port)"] + Self.patiently + options)
     }
 
     /// Waits until each running worker has partitions of `deferred`, and all are some worker's.
     func isDividedAmongWorkers() async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let patience = Patience()
         while true {
             var counts: [Int] = []
             for worker in workers where worker.isRunning {
@@ -69,7 +67,7 @@ extension Fleet {
             }
             let isDivided = counts.reduce(0, +) == Int(FleetTopics.partitionsEach)
             if isDivided, counts.allSatisfy({ $0 > 0 }) { return }
-            try #require(ContinuousClock.now < deadline, "partitions of workers: \(counts)")
+            try #require(!patience.isOver, "partitions of workers: \(counts)")
         }
     }
 
@@ -78,12 +76,12 @@ extension Fleet {
         _ text: String, of worker: FleetProcess, within limit: Duration = .seconds(60),
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        let deadline = ContinuousClock.now + limit
+        let patience = Patience(limit)
         while true {
             let result = try await status(of: worker)
             if result.output.contains(text) { return }
             try #require(
-                ContinuousClock.now < deadline, "no '\(text)' in\n\(result.output)",
+                !patience.isOver, "no '\(text)' in\n\(result.output)",
                 sourceLocation: sourceLocation)
         }
     }

@@ -102,7 +102,7 @@ extension Fleet {
     func replaceWorker() async throws {
         guard let worker = workers.last else { return }
         worker.signal(SIGTERM)
-        let status = try await worker.finish(within: .seconds(60))
+        let status = try await worker.finish()
         guard status == 0 else { throw Timeout(description: "exit \(status): \(worker.excerpt)") }
         try startWorker()
     }

@@ -52,7 +52,7 @@ final class Fleet: Sendable {
         if Self.testBootstrap != nil {
             let creation = try processes.startTopicCreation(
                 partitions: Int(FleetTopics.partitionsEach))
-            guard try await creation.finish(within: .seconds(60)) == 0 else {
+            guard try await creation.finish() == 0 else {
                 throw Timeout(description: creation.excerpt)
             }
         }
@@ -115,7 +115,7 @@ final class Fleet: Sendable {
     @discardableResult
     func startWorker() throws -> FleetProcess { try processes.startWorker() }
 
-    /// Runs a command to its end, at most a minute.
+    /// Runs a command to its end.
     /// - Parameter program: by default ours.
     func run(
         _ arguments: [String], program: String? = nil, input: String = "",
@@ -130,7 +130,7 @@ final class Fleet: Sendable {
             commands.append(process)
             return process
         }
-        let status = try await process.finish(within: .seconds(60))
+        let status = try await process.finish()
         return CommandResult(status: status, output: process.output)
     }
 

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// One worker for all that can be asked of a running one.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet())
+@Suite(.serialized, .fleet())
 enum `One worker` {}
 
 extension `One worker` {

@@ -37,7 +37,7 @@ private struct MountedSecret {
     }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized)
 struct `The rotation of a worker's signing key` {
     private static let transports = ["nghttp2", "curl"]
 

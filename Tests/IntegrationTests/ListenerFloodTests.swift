@@ -9,7 +9,7 @@ import Testing
 /// Clients that ask both listeners as fast as they are answered, and others that never read.
 /// `make bench-listeners` measures the same closely.
 @Suite(
-    .serialized, .timeLimit(.minutes(5)),
+    .serialized,
     .fleet(TestPlan(recordRequests: 10, registrationGrace: .milliseconds(200))))
 struct `A flood of the listeners and the pushes` {
     private static let rate = 200

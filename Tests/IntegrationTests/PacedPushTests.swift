@@ -8,7 +8,7 @@ import Testing
 
 /// `planning.minimumGap`: real workers, Kafka and requests.
 @Suite(
-    .serialized, .timeLimit(.minutes(5)),
+    .serialized,
     .fleet(
         TestPlan(
             workers: 2, registrationGrace: .milliseconds(200), holdMax: .seconds(2),
@@ -47,14 +47,14 @@ struct `Paced pushes of a fleet` {
         }
         try await Task.sleep(for: .seconds(3))
         fleet.workers.last!.signal(SIGKILL)
-        _ = try await fleet.workers.last!.finish(within: .seconds(60))
+        _ = try await fleet.workers.last!.finish()
         try fleet.startWorker()
         try await emission.value
         let last = Int64(Date.now.timeIntervalSince1970 * 1e9)
         for number in tokens.indices { try fleet.emit("door-\(number)") }
         // A push that was under way at the crash may have been accepted up to 60 s after it was
         // announced, so says its record; the next one keeps the distance to that.
-        try await fleet.eventually("the last event to be told", within: .seconds(150)) {
+        try await fleet.eventually("the last event to be told", within: .seconds(120)) {
             try tokens.allSatisfy { try acceptances($0).last ?? 0 > last }
         }
         for token in tokens {

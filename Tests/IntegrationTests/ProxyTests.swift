@@ -8,7 +8,7 @@ import LinuxIO
 import PushModel
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized)
 struct `Behind a proxy` {
     /// tinyproxy, which is not ours, asks for a password; the configuration's transport is `auto`.
     @Test func `a worker takes libcurl, its pushes arrive, and check says what is wrong`()

@@ -12,7 +12,7 @@ private let channelID = "dHN0LXNyY2gtY2hubA=="
 
 /// Carries out the rows of docs/events.md.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(
         TestPlan(
             addedPushType: SimulatorPushType(

@@ -9,7 +9,7 @@ import RecordFormats
 import Testing
 
 /// Commands that write one record or send one push.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
 struct `One record or push by hand` {
     private let fleet: Fleet
 
@@ -168,7 +168,7 @@ struct `One record or push by hand` {
 }
 
 /// Events that name no subject, written by `emit`.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(allowsKindWide: true)))
+@Suite(.serialized, .fleet(TestPlan(allowsKindWide: true)))
 struct `One record by hand for whole kinds` {
     @Test func `emit reloads what shows a kind, and with --all what the app shows`() async throws {
         let fleet = try #require(Fleet.current)

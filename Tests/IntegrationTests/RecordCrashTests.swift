@@ -8,7 +8,7 @@ import LinuxIO
 import Testing
 
 /// A record that ends the worker that reads it must be named, or nobody can pass over it.
-@Suite(.serialized, .timeLimit(.minutes(2)), .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
 struct `A record that crashes a worker` {
     private let fleet: Fleet
 
@@ -45,7 +45,7 @@ struct `A record that crashes a worker` {
             return worker.output.contains("the index is complete")
         }
         worker.signal(SIGTERM)
-        let status = try await worker.finish(within: .seconds(40))
+        let status = try await worker.finish()
         #expect(status == 0, "\(worker.excerpt)")
         return worker.output
     }

@@ -8,7 +8,7 @@ import RecordFormats
 import Testing
 
 /// `lamplighter registrations` on records that this suite writes; no worker runs.
-@Suite(.serialized, .timeLimit(.minutes(5)), .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
 struct `Registrations on the command line` {
     private let fleet: Fleet
 

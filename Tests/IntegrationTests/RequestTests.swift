@@ -9,7 +9,7 @@ import PushModel
 import RecordFormats
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized)
 enum `The requests that APNs receives` {
     @Suite(.serialized, .fleet(TestPlan(transport: "nghttp2")))
     struct `sent by nghttp2` {

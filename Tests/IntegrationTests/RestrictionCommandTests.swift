@@ -10,7 +10,7 @@ import Testing
 
 /// What `lamplighter pause`, `drop`, `limit` and `resume` do to two running workers.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(TestPlan(workers: 2, registrationGrace: .milliseconds(200), holdMax: .seconds(2))))
 struct `Restriction commands and a running fleet` {
     private let fleet: Fleet
@@ -26,16 +26,16 @@ struct `Restriction commands and a running fleet` {
         let result = try await fleet.command(arguments)
         try #require(result.status == 0, "\(result.output)")
         for worker in fleet.workers where worker.isRunning {
-            try await fleet.statusSays(text, of: worker, within: .seconds(10))
+            try await fleet.statusSays(text, of: worker)
         }
     }
 
     private func resume() async throws {
         _ = try await run("resume", "--all")
-        let deadline = ContinuousClock.now + .seconds(10)
+        let patience = Patience()
         for worker in fleet.workers where worker.isRunning {
             while try await fleet.status(of: worker).output.contains("restricted") {
-                try #require(ContinuousClock.now < deadline, "a worker does not follow")
+                try #require(!patience.isOver, "a worker does not follow")
             }
         }
     }

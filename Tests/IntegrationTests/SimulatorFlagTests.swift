@@ -7,7 +7,7 @@ import OpenSSL
 import Testing
 
 /// The APNs simulator as its users start it: flags, script and control socket, seen by nghttp.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized)
 struct `The APNs simulator's flags` {
     private static let cooled = String(repeating: "aa", count: 32)
     private static let good = String(repeating: "bb", count: 32)
@@ -35,7 +35,7 @@ struct `The APNs simulator's flags` {
         #expect(try await folder.push(to: Self.cooled).contains(":status: 200"))
         #expect(try await folder.say("status").contains(#""accepted":2"#))
         #expect(try await folder.say("quit") == "ok\n")
-        #expect(try await simulator.finish(within: .seconds(60)) == 0)
+        #expect(try await simulator.finish() == 0)
     }
 
     @Test func `a flag of the APNs simulator names a script, played from the first request`()
@@ -51,7 +51,7 @@ struct `The APNs simulator's flags` {
         let simulator = try await folder.start(["--script", folder.path("script")])
         // The first of these starts the script; what follows is answered by it until its end.
         while simulator.isRunning { _ = try await folder.push(to: Self.good) }
-        #expect(try await simulator.finish(within: .seconds(60)) == 0)
+        #expect(try await simulator.finish() == 0)
         #expect(try folder.answerReasons().contains("TooManyRequests"))
     }
 
@@ -79,7 +79,7 @@ struct `The APNs simulator's flags` {
         let folder = try Folder()
         let simulator = try folder.run(
             "refused", try Fleet.lab, ["simulate", "apns"] + arguments)
-        #expect(try await simulator.finish(within: .seconds(60)) == status)
+        #expect(try await simulator.finish() == status)
         #expect(simulator.output.contains(message), "\(simulator.output)")
         #expect(!simulator.output.contains("127.0.0.1"))
     }
@@ -133,7 +133,7 @@ private final class Folder {
             "nghttp", "/usr/bin/env",
             ["nghttp", "-v", "-d", path("body")] + fields.flatMap { ["-H", $0] }
                 + ["https://localhost:\(port)/3/device/\(token)"])
-        _ = try await client.finish(within: .seconds(60))
+        _ = try await client.finish()
         return client.output
     }
 
@@ -150,7 +150,7 @@ private final class Folder {
         let client = try run(
             "control", "/usr/bin/env",
             ["python3", "-c", script, path("control"), line])
-        _ = try await client.finish(within: .seconds(60))
+        _ = try await client.finish()
         return client.output
     }
 

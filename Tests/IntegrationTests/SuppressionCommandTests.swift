@@ -8,7 +8,7 @@ import RecordFormats
 import Testing
 
 /// `lamplighter suppressions` on suppressions that this suite writes; no worker runs.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
 struct `Suppressions on the command line` {
     private let fleet: Fleet
 

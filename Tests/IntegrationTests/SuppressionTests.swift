@@ -137,7 +137,7 @@ extension `One worker` {
 }
 
 @Suite(
-    .serialized, .timeLimit(.minutes(3)), .enabled(if: Fleet.testBootstrap == nil),
+    .serialized, .enabled(if: Fleet.testBootstrap == nil),
     .fleet(TestPlan(answerDelay: .milliseconds(500), registrationGrace: .milliseconds(300))))
 struct `The offset of an event that causes a suppression` {
     @Test func `an offset waits for the acknowledgement of the suppression that its event caused`()
@@ -167,7 +167,7 @@ struct `The offset of an event that causes a suppression` {
         #expect(try fleet.lags(positions)[1] == 1)
         #expect(log.records.isEmpty)
         fleet.workers[0].signal(SIGKILL)
-        _ = try await fleet.workers[0].finish(within: .seconds(60))
+        _ = try await fleet.workers[0].finish()
 
         try fleet.startWorker()
         try await fleet.eventually("the event to be read again") {

@@ -8,7 +8,7 @@ import Glibc
 import PushModel
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet())
+@Suite(.serialized, .fleet())
 struct `Signals to a worker` {
     private static func rewrite(_ fleet: Fleet, _ old: String, _ new: String) throws {
         let text = try String(contentsOf: fleet.configurationFile, encoding: .utf8)
@@ -78,6 +78,6 @@ struct `Signals to a worker` {
             try await fleet.eventually("the counters") { reports() >= before + count }
         }
         worker.signal(SIGTERM)
-        #expect(try await worker.finish(within: .seconds(60)) == 0)
+        #expect(try await worker.finish() == 0)
     }
 }

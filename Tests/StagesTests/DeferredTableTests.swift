@@ -73,6 +73,24 @@ private struct DeferralBench: ~Copyable {
         bench.checkInvariants()
     }
 
+    @Test func `the deferred table offers a row that was queued before once, behind the others`() {
+        var bench = DeferralBench()
+        let rows = [
+            bench.insert(1, dueIn: 1), bench.insert(2, dueIn: 2), bench.insert(3, dueIn: 3),
+        ]
+        bench.table.wake(now: .after(.seconds(3)), limit: 100)
+        // It is announced, and then not sent after all.
+        bench.table.announce(rows[0], until: .after(.seconds(9)))
+        bench.table.withdraw(rows[0])
+        var offered: [UInt32] = []
+        while let row = bench.firstReady(), offered.count < 9 {
+            offered.append(row)
+            bench.table.take(row)
+            bench.checkInvariants()
+        }
+        #expect(offered == [rows[1], rows[2], rows[0]])
+    }
+
     @Test func `the deferred table leaves rows alone until their partition is read to its end`() {
         var bench = DeferralBench()
         let row = bench.insert(1, isActive: false)

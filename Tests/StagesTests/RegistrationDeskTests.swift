@@ -137,6 +137,33 @@ import Testing
             ])
     }
 
+    @Test
+    func
+        `does not bring back what was removed for a record that is read later than it was written`()
+    {
+        var desk = Self.owner()
+        desk.take(Self.record(17, at: 0))
+        desk.remove(RegistrationDesk.Removal(key: Self.key, handler: "Garage"), in: 0, as: 1)
+        desk.reported(Self.split(desk.takeActions()).writes[0], offset: 5)
+        desk.take(Self.record(18, at: 4))
+        #expect(desk.registrations == 0)
+        // The removal itself, and what follows it.
+        let removal = RegistrationDesk.Record(
+            partition: 0, offset: 5, key: Self.key, handler: "Garage", summary: nil, writer: 7)
+        desk.take(removal)
+        desk.take(Self.record(1, at: 6))
+        #expect(desk.registrations == 1)
+    }
+
+    @Test func `keeps no handlers name of a partition that is read anew`() {
+        var desk = Self.owner()
+        desk.take(Self.record(17, at: 0))
+        #expect(desk.handlers.count == 1)
+        // The group has expelled the replica and let it in again, and nobody has said so.
+        desk.assigned(0)
+        #expect(desk.registrations == 0 && desk.handlers.count == 0)
+    }
+
     @Test func `forgets the sequence of what is removed`() {
         var desk = Self.owner()
         desk.take(Self.record(17, at: 0))

@@ -141,7 +141,7 @@ struct PlannerLoop: ~Copyable {
     /// Runs one turn.
     ///
     /// - Returns: whether there is more to do at once.
-    private mutating func turn(now: Now) -> Bool {
+    mutating func turn(now: Now) -> Bool {
         control.heartbeat.beat(now.monotonic)
         adoptReloadedPlan()
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }

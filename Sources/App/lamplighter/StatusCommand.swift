@@ -30,6 +30,11 @@ struct StatusCommand: AsyncParsableCommand {
     @Option(name: .customLong("token-file"), help: "The file of the token, as in admin.tokenFile.")
     var tokenFile: String?
 
+    @Option(
+        help: "How long a worker may take to answer, such as 30s; by default 5s.",
+        transform: { try DurationArgument($0, atLeast: .seconds(1)) })
+    var timeout: DurationArgument?
+
     @Flag(help: "Ask again every second, until Ctrl-C.")
     var watch = false
 
@@ -86,7 +91,9 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private func ask(_ inquiry: WorkerInquiry) async -> Answers {
-        await inquiry.ask(path: "/status", within: .seconds(5), as: StatusReport.self)
+        await inquiry.ask(
+            path: "/status", within: timeout?.duration ?? .seconds(5),
+            connecting: timeout?.duration ?? .seconds(3), as: StatusReport.self)
     }
 
     private func text(_ answers: Answers) -> [String] {

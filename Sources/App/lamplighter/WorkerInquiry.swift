@@ -74,19 +74,30 @@ struct WorkerInquiry: Sendable {
         return "http://\(host):\(port)"
     }
 
-    /// - Parameter body: sent with POST; nil sends GET.
+    /// - Parameters:
+    ///   - body: sent with POST; nil sends GET.
+    ///   - limit: for the whole answer of each.
+    ///   - connectLimit: of it, for a connection.
     func ask<Value: Decodable & Sendable>(
         path: String, query: [(name: String, value: String)] = [], body: [UInt8]? = nil,
-        within limit: Duration = .seconds(40), as type: Value.Type
+        within limit: Duration = .seconds(40), connecting connectLimit: Duration = .seconds(3),
+        as type: Value.Type
     ) async -> [Answer<Value>] {
         var components = URLComponents()
         components.queryItems = query.map { URLQueryItem(name: $0.name, value: $0.value) }
         // A plus sign would be read as a space.
         let text = components.percentEncodedQuery?.replacing("+", with: "%2B") ?? ""
         let suffix = path + (text.isEmpty ? "" : "?\(text)")
+        @Sendable func exchange(_ url: String) -> Answer<Value> {
+            var exchange = HTTPExchange(url: url + suffix)
+            exchange.body = body
+            exchange.connectTimeout = connectLimit
+            exchange.timeout = limit
+            return ask(url, exchange)
+        }
         return await withTaskGroup(of: (Int, Answer<Value>).self) { group in
             for (index, url) in urls.enumerated() {
-                group.addTask { (index, await onThread(url) { ask(url, suffix, body, limit) }) }
+                group.addTask { (index, await onThread(url) { exchange(url) }) }
             }
             var answers = urls.map { Answer<Value>(url: $0) }
             for await (index, answer) in group { answers[index] = answer }
@@ -110,15 +121,12 @@ struct WorkerInquiry: Sendable {
     }
 
     private func ask<Value: Decodable & Sendable>(
-        _ url: String, _ path: String, _ body: [UInt8]?, _ limit: Duration
+        _ url: String, _ exchange: HTTPExchange
     ) -> Answer<Value> {
-        var exchange = HTTPExchange(url: url + path)
+        var exchange = exchange
         exchange.headers = [("accept", "application/json"), ("content-type", "application/json")]
         if let token { exchange.headers.append(("authorization", "Bearer \(token.text)")) }
-        exchange.body = body
         exchange.answerBytesMax = Self.answerBytesMax
-        exchange.connectTimeout = .seconds(3)
-        exchange.timeout = limit
         do throws(ExchangeFailure) {
             let answer = try exchange.perform()
             // A status comes with 503, too: of a worker whose planner does not answer.

@@ -103,10 +103,10 @@ final class ChaosRound {
 
     /// Runs the checker until nothing is missing, or until a push may take no longer.
     private func judge() throws {
-        let deadline = ContinuousClock.now + Self.drainMax
+        let patience = Patience(Self.drainMax)
         while true {
             let isProven = try check()
-            if isProven || ContinuousClock.now > deadline { break }
+            if isProven || patience.isOver { break }
             let next = ContinuousClock.now + Self.lookInterval
             while ContinuousClock.now < next { try turn() }
         }
@@ -209,9 +209,9 @@ final class ChaosRound {
     private func watch(
         _ what: String, _ limit: Duration, until condition: () throws -> Bool
     ) throws {
-        let deadline = ContinuousClock.now + limit
+        let patience = Patience(limit)
         while try !condition() {
-            guard ContinuousClock.now < deadline else {
+            guard !patience.isOver else {
                 throw FleetError(description: "waited \(limit) for \(what)")
             }
             try turn()

@@ -48,10 +48,10 @@ extension DemoRun {
 
     private func check() throws -> ChildProcess.Ending {
         let checker = try fleet.startChecker(kills: fleet.path("kills.ndjson"))
-        let deadline = ContinuousClock.now + Self.checkMax
+        let patience = Patience(Self.checkMax)
         while true {
             if let ending = checker.ending { return ending }
-            guard ContinuousClock.now < deadline else {
+            guard !patience.isOver else {
                 throw FleetError(description: "the checker did not end in time")
             }
             try turn()

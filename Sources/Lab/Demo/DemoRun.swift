@@ -145,9 +145,9 @@ package final class DemoRun {
         runningSince = start
         while endRequests == 0 {
             let elapsed = ContinuousClock.now - start
-            // If nothing flows, the script may not have reached its first kill; then the demo waits
-            // for it.
-            let awaitsKill = figures.isScripted && figures.kills == 0
+            // If little flows, the script may not have reached its first kills; then the demo waits
+            // for them.
+            let awaitsKill = figures.isScripted && script.awaitsFirstKills
             guard elapsed < options.duration + (awaitsKill ? Self.startMax : .zero) else { break }
             try followScript()
             try turn()
@@ -172,8 +172,8 @@ package final class DemoRun {
         let asked = endRequests
         _ = fleet.traffic?.say("quit")
         fleet.phones?.signal(SIGTERM)
-        let deadline = ContinuousClock.now + Self.drainMax
-        while ContinuousClock.now < deadline {
+        let patience = Patience(Self.drainMax)
+        while !patience.isOver {
             try turn()
             let isQuiet = observer.traffic.phase == .ended && observer.owed.waiting == 0
             if isQuiet, fleet.phones?.isRunning != true { return true }
@@ -190,9 +190,9 @@ package final class DemoRun {
     private func watch(
         _ what: String, _ limit: Duration, until condition: () throws -> Bool
     ) throws -> Bool {
-        let deadline = ContinuousClock.now + limit
+        let patience = Patience(limit)
         while try !condition() {
-            guard ContinuousClock.now < deadline else {
+            guard !patience.isOver else {
                 throw FleetError(description: "waited \(limit) for \(what)")
             }
             try turn()

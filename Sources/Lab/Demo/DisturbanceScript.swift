@@ -41,7 +41,8 @@ enum Disturbance: CaseIterable, Hashable, Sendable {
 /// duration, and a flip of the drawn door every two seconds.
 ///
 /// A trouble waits until the fleet is working, since one that is still recovering would hide its
-/// effect. Later troubles are delayed by as much; those then due after the end are left out.
+/// effect. Later troubles are delayed by as much; those then due after the end are left out, but for the
+/// first two kills.
 struct DisturbanceScript: Sendable {
     /// The times of flips, in ascending order like `troubles`.
     private var flips: [Duration]
@@ -61,6 +62,9 @@ struct DisturbanceScript: Sendable {
             (at: duration * share, disturbance: disturbance)
         }
     }
+
+    /// Whether a worker or the registrar has not been killed yet, which every demo shows.
+    var awaitsFirstKills: Bool { troubles.count > Self.course.count - 2 }
 
     /// The disturbances that are due and were not returned before; troubles one at a time.
     /// - Parameters:

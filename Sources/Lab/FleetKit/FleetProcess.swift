@@ -80,7 +80,7 @@ package final class FleetProcess: Sendable {
 
     /// Waits for the process to end, and kills it if it does not end in time.
     /// - Returns: the exit code, or minus the signal that ended it.
-    package func finish(within limit: Duration) async throws -> Int32 {
+    package func finish(within limit: Duration = .seconds(60)) async throws -> Int32 {
         do {
             try await waitUntil("\(name) to end", within: limit) { !isRunning }
         } catch {

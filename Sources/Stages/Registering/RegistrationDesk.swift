@@ -147,7 +147,7 @@ package struct RegistrationDesk {
     private let underWayMax: Int
     private let handlersMax: Int
     private var partitions: [Int32: (epoch: UInt64, state: Partition)] = [:]
-    private var handlers = HandlerNameTable()
+    private(set) var handlers = HandlerNameTable()
     private var pending: [Name: Pending] = [:]
     private var writes: [Ticket: Write] = [:]
     private var lastTicket: Ticket = 0

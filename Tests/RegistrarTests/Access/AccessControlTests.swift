@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import PushModel
 internal import RecordFormats
 internal import Synchronization
@@ -263,9 +264,9 @@ internal import Testing
         try control.start()
         defer { control.stop() }
         let request = AccessFixture.request("Bearer \(world.key.key.text)")
-        let deadline = ContinuousClock.now + .seconds(30)
+        let patience = Patience()
         while control.caller(of: request, now: Self.now).caller != nil,
-            ContinuousClock.now < deadline
+            !patience.isOver
         { NamedPause.short() }
         #expect(control.caller(of: request, now: Self.now).problem == .serviceKeyUnknown)
     }
