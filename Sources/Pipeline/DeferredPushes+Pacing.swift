@@ -50,6 +50,7 @@ extension DeferredPushes {
             deferIfTooLong(slot, until: until, &book, &outbox, breakers, now: now)
         case .long:
             if push.isAnnounced, isAnnounced(slot, book, now: now) { return false }
+            if joinsRow(slot, &book, &outbox, now: now) { return true }
             let canDefer = hasRoom(book, outbox)
             until = canDefer ? now.monotonic : now.monotonic + Self.retryAfter
             book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)

@@ -32,6 +32,8 @@ extension Simulation {
                 return (answer, .milliseconds(Int64(dice.next(below: isSlow ? 9000 : 300))))
             }
             try worker.note(from: written, world: kafka, now: now)
+            for joined in worker.joined { try kafka.deferred.join(joined, now: now) }
+            worker.joined = []
             self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
             for flight in worker.flights.suffix(count) {
                 let isFirst = worker.pipeline.book.pushes[flight.slot].attempts == 0
@@ -83,7 +85,8 @@ extension Simulation {
         let worker = workers[number]!
         let now = time(of: number)
         for record in worker.pipeline.takeRecords() {
-            let delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
+            var delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
+            if !isDraining, record.topic == .deferred { delay = delay + slowness() }
             // Records of one key go to one partition, and an idempotent producer keeps their order.
             let previous = worker.produced.last {
                 $0.record.topic == record.topic && $0.record.key == record.key
@@ -138,7 +141,7 @@ extension Simulation {
         switch record.topic {
         case .deadLetters: kafka.append(letter: record.value!)
         case .deferred:
-            kafka.deferred.append(record, debts: debts, now: now)
+            kafka.deferred.append(record, debts: debts, by: worker.life, now: now)
         case .suppressions:
             kafka.suppressions.append(
                 SimulatedTableRecord(

@@ -25,6 +25,7 @@ extension SimulationWorker {
             try require(
                 acceptedAt[token].map { now.monotonic - $0 >= gap } ?? true,
                 "a push to \(token) within the gap that its worker keeps")
+        case .long where world.tokensWithoutTime.contains(token): return
         case .long(let gap):
             try require(
                 world.sentAt[token].map { now.monotonic - $0 >= gap } ?? true,
