@@ -46,6 +46,7 @@ extension DeferredPushes {
             deferIfTooLong(slot, until: until, &book, &outbox, breakers, now: now)
         case .long:
             if push.isAnnounced, isAnnounced(slot, book, now: now) { return false }
+            if joinsRow(slot, &book, &outbox, now: now) { return true }
             if isWorthDeferring(slot, book, outbox, now: now) {
                 book.pushes.putBack(slot, until: now.monotonic, now: now.monotonic, &book.tracker)
                 return deferUntilSendable(slot, &book, &outbox, breakers, now: now)

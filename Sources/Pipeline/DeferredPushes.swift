@@ -39,6 +39,7 @@ struct DeferredPushes: ~Copyable {
     var turn = 0
     var sweepAt = MonotonicTime(nanoseconds: .min)
     var announcements = AnnouncementWindow()
+    var marks = ReadMarks()
     private let byAddress = PassedByAddress()
 
     init(routing: RoutingTable, settings: PipelineSettings) {
@@ -105,6 +106,7 @@ struct DeferredPushes: ~Copyable {
         endRows(&book, &outbox)
         assignments.close(id)
         unreadRewrites.close(id)
+        marks.close(id.epoch)
         table.close(id, &book.tracker)
         book.tracker.close(id)
     }
@@ -184,6 +186,9 @@ struct DeferredPushes: ~Copyable {
             let needsRewrite = table.replace(
                 row, with: content, saidAt: saidAt, isRewrite: record.endedOffset != nil,
                 isActive: isActive, &book.tracker)
+            if record.endedOffset != nil, !table.hasUnreadRewrites(row) {
+                marks.read(table.hold(of: row), saidAt: saidAt)
+            }
             let isSilent = push.lastSentAt == nil && mustSayWhenSent(row, book, now: now)
             // Once its partition has been read to the end.
             if isSilent, !isActive { table.hide(row) }

@@ -15,6 +15,8 @@ extension Simulation {
         let worker = SimulationWorker(
             partitions: kafka.partitions.count, configured: configured, dice: &dice, now: now)
         workers[number] = worker
+        lives += 1
+        worker.life = lives
         tell("worker \(number) starts with \(worker.settings.slots) slots")
         let isCompacted = chance(50)
         let registrations = kafka.registrations
@@ -195,7 +197,7 @@ extension Simulation {
             keep(record, of: worker, owing: [])
         }
         workers[number] = nil
-        coverage.lived(worker.pipeline.counters)
+        coverage.lived(worker.pipeline.counters, joined: worker.joinedCount)
         if chance(20) { clocks.replace(number, dice: &dice) }
         for row in worker.consumer.rows { release(row.place) }
         try start(number)

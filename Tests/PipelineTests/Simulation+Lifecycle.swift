@@ -105,6 +105,9 @@ extension Simulation {
                 worker.pipeline.deferredReplayed(id, now: now)
             }
         case .completeRevoke(let ids):
+            for id in worker.consumer.revoke?.ids ?? [] {
+                try requireNoAnnouncements(id, of: number)
+            }
             try storeAtOnce(number, ids)
             for place in worker.consumer.completeRevoke() { release(place) }
         case .unassign(let ids): try unassign(ids, from: number)
@@ -187,6 +190,9 @@ extension Simulation {
         tell("worker \(number) ends: \(end)")
         if end == .stopped {
             try require(worker.flights.isEmpty, "a worker stops without its last answers")
+            for id in worker.lifecycle.open.deferred {
+                try requireNoAnnouncements(id, of: number)
+            }
             coverage.note("ended", worker)
         }
         for step in ClosingStep.allCases {

@@ -36,6 +36,8 @@ extension Simulation {
             if worker.pipeline.counters.pushesUnpaced > unpaced {
                 coverage.note("sent unpaced", worker)
             }
+            for joined in worker.joined { try kafka.deferred.join(joined, now: now) }
+            worker.joined = []
             self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
             for flight in worker.flights.suffix(count) {
                 let isFirst = worker.pipeline.book.pushes[flight.slot].attempts == 0
@@ -89,7 +91,8 @@ extension Simulation {
         let worker = workers[number]!
         let now = time(of: number)
         for record in worker.pipeline.takeRecords() {
-            let delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
+            var delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
+            if !isDraining, record.topic == .deferred { delay = delay + slowness() }
             // Records of one key go to one partition, and an idempotent producer keeps their order.
             let previous = worker.produced.last {
                 $0.record.topic == record.topic && $0.record.key == record.key
@@ -149,7 +152,7 @@ extension Simulation {
         switch record.topic {
         case .deadLetters: kafka.append(letter: record.value!)
         case .deferred:
-            kafka.deferred.append(record, debts: debts, now: now)
+            kafka.deferred.append(record, debts: debts, by: worker.life, now: now)
         case .suppressions:
             kafka.suppressions.append(
                 SimulatedTableRecord(

@@ -26,6 +26,11 @@ struct Simulation {
     var dice: SplitMix64
     /// Which commits have notes: apart, since a worker's life does not depend on them.
     var notes: SplitMix64
+    /// What happens to `deferred` where pushes are paced: apart, as `notes`.
+    var faults: SplitMix64
+    var slowRecords = 0
+    /// How many processes have been started.
+    var lives = 0
     var traffic: SimulationTraffic
     var operators: SimulatedOperators
     var weather = SimulatedWeather.fair
@@ -39,6 +44,7 @@ struct Simulation {
         self.isTold = isTold
         dice = SplitMix64(seed: seed)
         notes = SplitMix64(seed: seed &* 17 &+ 3)
+        faults = SplitMix64(seed: seed &* 19 &+ 5)
         traffic = SimulationTraffic(seed: seed &* 31 &+ 7)
         operators = SimulatedOperators(seed: seed)
         clocks = SimulatedClocks(workers: workers.count, dice: &dice)
@@ -103,7 +109,10 @@ struct Simulation {
             try check()
         }
         try drain()
-        for worker in workers.compactMap(\.self) { coverage.lived(worker.pipeline.counters) }
+        for worker in workers.compactMap(\.self) {
+            coverage.lived(worker.pipeline.counters, joined: worker.joinedCount)
+        }
+        coverage.slowRecords = slowRecords
     }
 
     mutating func step() throws(SimulationFailure) {
@@ -141,6 +150,7 @@ struct Simulation {
         default: break
         }
         if chance(2) { compactDeferred() }
+        dropDeferred()
         if chance(1) { stepClock(number) }
         try operate()
         for number in workers.indices { try endTurn(number) }

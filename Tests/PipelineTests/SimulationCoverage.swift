@@ -35,7 +35,7 @@ struct SimulationCoverage {
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
             "pause followed", "drop followed", "limit followed", "withheld",
-            "topic waits", "walk dropped", "deferred absent", "sent unpaced",
+            "topic waits", "walk dropped", "deferred absent", "sent unpaced", "deferred dropped",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -57,6 +57,10 @@ struct SimulationCoverage {
     private(set) var pushesDropped = 0
     private(set) var eventsDropped = 0
     var eventsReleased = 0
+    /// Pushes that were left to a row that waited already, and records of `deferred` for which Kafka
+    /// took longer than an announcement is worth.
+    private(set) var joined = 0
+    var slowRecords = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -106,7 +110,8 @@ struct SimulationCoverage {
     }
 
     /// A worker has come to its end.
-    mutating func lived(_ counters: Counters) {
+    mutating func lived(_ counters: Counters, joined count: Int) {
+        joined += count
         thinned += counters.pushesThinned
         repeated += counters.failuresRepeated
         pushesDropped += counters.dropped
@@ -121,6 +126,8 @@ struct SimulationCoverage {
         pushesDropped += other.pushesDropped
         eventsDropped += other.eventsDropped
         eventsReleased += other.eventsReleased
+        joined += other.joined
+        slowRecords += other.slowRecords
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }

@@ -18,6 +18,10 @@ struct SimulatedDeferred {
         let endedOffset: Int64?
         let endedPayloadAt: WallTime?
         let writtenAt: MonotonicTime
+        /// Which process wrote it; 0 for an operator.
+        let writer: Int
+        /// Whether an operator has dropped the push.
+        var isDropped: Bool { value == nil && writer == 0 }
         /// Whether it says that nothing is owed.
         var isSent: Bool { value.map(SimulatedDeferred.saysSent) ?? false }
     }
@@ -55,6 +59,8 @@ struct SimulatedDeferred {
     private var suppressions: [SimulatedToken: MonotonicTime] = [:]
     private var endedUpTo: [[UInt8]: Int64] = [:]
     private var endedPayloads: [[UInt8]: WallTime] = [:]
+    /// Up to which offset operators have dropped what waits, and when.
+    var drops: [[UInt8]: (upTo: Int64, at: MonotonicTime)] = [:]
 
     func partition(of key: [UInt8]) -> Int {
         KeyPartition.of(key, partitions: partitions.count)
@@ -69,7 +75,9 @@ struct SimulatedDeferred {
 
     // MARK: Records
 
-    mutating func append(_ record: OutgoingRecord, debts: [SimulationModel.Debt], now: Now) {
+    mutating func append(
+        _ record: OutgoingRecord, debts: [SimulationModel.Debt], by writer: Int, now: Now
+    ) {
         let index = partition(of: record.key)
         precondition(
             record.partition == (record.endedOffset == nil ? nil : Int32(index)),
@@ -81,7 +89,7 @@ struct SimulatedDeferred {
                 offset: offset, key: record.key, value: record.value,
                 expiresAt: record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! },
                 endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
-                writtenAt: now.monotonic))
+                writtenAt: now.monotonic, writer: writer))
         if let readAt = record.endedPayloadAt { endPayloads(of: record.key, upTo: readAt) }
         if record.value.map(Self.saysSent) ?? true, let ended = record.endedOffset {
             endedUpTo[record.key] = max(endedUpTo[record.key] ?? -1, ended)
@@ -101,7 +109,7 @@ struct SimulatedDeferred {
         endedPayloads[key].map { payloadAt <= $0 } ?? false
     }
 
-    private mutating func owe(
+    mutating func owe(
         _ debts: [SimulationModel.Debt], key: [UInt8], offset: Int64, since time: MonotonicTime
     ) {
         for debt in debts {

@@ -83,6 +83,8 @@ struct SimulatedKafka {
     /// Whether pushes to one token must be apart, and when each was handed its last one.
     var checksGaps = false
     var sentAt: [SimulatedToken: MonotonicTime] = [:]
+    /// Tokens of which an operator's drop has made the owner forget when they were sent a push.
+    var tokensWithoutTime: Set<SimulatedToken> = []
     /// Event records that nobody has read yet, by number.
     var unread: Set<Int> = []
     /// All that producers have written, by its place.

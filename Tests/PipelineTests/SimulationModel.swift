@@ -290,6 +290,22 @@ struct SimulationModel {
         }
     }
 
+    /// A push without a payload was left to a row of `deferred`, which owes this from now on.
+    mutating func joined(_ token: SimulatedToken, holding: Holding) -> [Debt] {
+        var (joined, left): ([Debt], [Debt]) = ([], [])
+        for debt in debts {
+            if !debt.isBound, debt.token == token, debt.read.event.payload == nil,
+                holding(debt.read)
+            {
+                joined.append(debt)
+            } else {
+                left.append(debt)
+            }
+        }
+        debts = left
+        return joined
+    }
+
     /// What waits for this ticket; it does not any more.
     mutating func take(_ ticket: UInt64) -> [Debt] {
         defer { acknowledged(ticket) }

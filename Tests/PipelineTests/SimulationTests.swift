@@ -76,6 +76,10 @@ internal import Testing
             "operators have dropped too little")
         print("repeated failures: \(coverage.repeated)")
         #expect(count < seeds || coverage.repeated > count / 50, "too few failures were repeated")
+        print("joined rows: \(coverage.joined), slow records: \(coverage.slowRecords)")
+        #expect(
+            count < seeds || min(coverage.joined, coverage.slowRecords) > count / 4,
+            "too few pushes were left to rows, or too few records were slow")
         print("released events: \(coverage.eventsReleased)")
         #expect(count < seeds || coverage.eventsReleased > count / 5, "too few were released")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0

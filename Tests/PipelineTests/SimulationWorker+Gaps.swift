@@ -35,6 +35,7 @@ extension SimulationWorker {
             try require(
                 acceptedAt[token].map { now.monotonic - $0 >= gap } ?? true,
                 "a push to \(token) within the gap that its worker keeps")
+        case .long where world.tokensWithoutTime.contains(token): return
         case .long(let gap):
             if isUnpaced(slot) { return }
             try require(

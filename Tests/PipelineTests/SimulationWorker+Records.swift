@@ -230,7 +230,8 @@ extension SimulationWorker {
                 pipeline.deferredRecord(
                     DeferredRecord(
                         offset: record.offset, key: key, value: value,
-                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
+                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
+                        isDropped: record.isDropped),
                     of: deferredAssignments[partition]!, now: now)
             }
         }

@@ -17,6 +17,8 @@ internal import RecordFormats
 final class SimulationWorker {
     typealias Flight = SimulationModel.Flight
 
+    /// Counts processes, from 1.
+    var life = 0
     var pipeline: PushPipeline
     var lifecycle: WorkerLifecycle
     var consumer = SimulatedConsumer()
@@ -73,6 +75,10 @@ final class SimulationWorker {
     var repeats = SimulatedRepeats()
     /// Tokens of a letter that does not say which of several payloads it is about.
     var toldWithout: Set<SimulatedToken> = []
+
+    /// What rows of `deferred` answer for since the last look, and how often they did.
+    var joined: [Joined] = []
+    var joinedCount = 0
 
     /// When APNs's acceptance of the last push without a payload was read, by token.
     var acceptedAt: [SimulatedToken: MonotonicTime] = [:]
@@ -155,9 +161,12 @@ final class SimulationWorker {
         let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: max(1, capacity))
         defer { batch.deallocate() }
         let drops = watchDrops(world: world, now: now)
+        let candidates = joinCandidates(now: now)
+        let written = pipeline.records.count
         let count = pipeline.takeReady(PoolID(rawValue: UInt16(pool)), into: batch, now: now)
         try noteDropsInTurn(drops, now: now)
         model.forgive(now: now)
+        try noteJoins(candidates, from: written)
         for slot in batch[..<count] {
             sequence += 1
             let push = SentPush(slot, slab)

@@ -19,7 +19,7 @@ package struct DeferredTable: ~Copyable {
     private var free: [UInt32] = []
     private var index = IndexTable()
     private var tokens = ByteArena()
-    private var waiting = WakeHeap()
+    private(set) var waiting = WakeHeap()
     private var ready: [Queue]
     /// The rows of each route whose push is announced, or about to be, and not made yet.
     var announcedCounts: [Int]
@@ -72,6 +72,10 @@ package struct DeferredTable: ~Copyable {
         var unreadRewrites: UInt8 = 0
         /// Whether the row was due once while no registration had its token.
         var wasMissed = false
+        /// Whether its latest content was first written while this worker had the partition.
+        var isFresh = false
+        /// When the push expires by the row's record; events that have joined it may do so later.
+        var expiresInKafka = distantPast
         /// When the announcement of the next push was written; meaningful while it is on its way.
         var announcedAt = distantPast
         /// Until when the push that was announced last is handed over at the latest; the distant
@@ -223,7 +227,8 @@ package struct DeferredTable: ~Copyable {
         let row = Row(
             content: content, hold: hold, offset: saidAt, coalescingKey: coalescingKey,
             token: reference, tokenBytes: UInt16(token.count), route: route,
-            partition: partition)
+            partition: partition, isFresh: isActive && saidAt == offset,
+            expiresInKafka: content.push.expiresAt)
         let number: UInt32
         if let reused = free.popLast() {
             number = reused
@@ -272,8 +277,10 @@ package struct DeferredTable: ~Copyable {
             owesAgain(row)
         }
         let known = rows[number].content.push
-        var isNarrower = known.expiresAt > content.push.expiresAt + Self.clockSlack
-        content.push.expiresAt = max(content.push.expiresAt, known.expiresAt)
+        let said = content.push.expiresAt
+        var isNarrower = rows[number].expiresInKafka > said + Self.clockSlack
+        if !isNarrower, !isOwn { rows[number].expiresInKafka = said }
+        content.push.expiresAt = max(said, known.expiresAt)
         if content.push.body != .none, bodies.readAt(known.body) > bodies.readAt(content.push.body)
         {
             bodies.release(content.push.body)
@@ -299,6 +306,7 @@ package struct DeferredTable: ~Copyable {
         let isAnnouncing = rows[number].state == .announcing
         if !isAnnouncing { leave(row) }
         rows[number].content = content
+        rows[number].isFresh = isActive && !isRewrite
         rows[number].offset = max(saidAt, rows[number].offset)
         rows[number].isRevoked = false
         if isAnnouncing { return isNarrower }
@@ -317,6 +325,7 @@ package struct DeferredTable: ~Copyable {
     /// The row's record has been written again, as it is now.
     package mutating func rewritten(_ row: UInt32, ticket: UInt64) {
         rows[Int(row)].needsRewrite = false
+        rows[Int(row)].expiresInKafka = rows[Int(row)].content.push.expiresAt
         rows[Int(row)].latestTicket = ticket
         if rows[Int(row)].announcedUntil > Self.distantPast {
             overstatedRows.insert(row)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// A row that waits for the gap answers for later events of its token, without a record for each of
+/// them: its record is in Kafka, and its push comes after them.
+///
+/// Somebody may have ended the row in a record that this worker has not read yet: an operator who
+/// drops it, for one. So the event holds its offset until a mark has been read that was written after
+/// the event was read (`ReadMarks`). If the row still waits then, the event is the row's, and what
+/// ends the row later ends what its token was to be told. If it does not, the event gets a record of
+/// its own, as it does where the mark takes long, and where partitions are given up.
+extension DeferredPushes {
+    /// How long an event waits before it asks again, at least.
+    private static var asksAgainAfter: Duration { .milliseconds(100) }
+    /// How long an event may hold its offset for a mark.
+    private static func patience(_ holdMax: Duration) -> Duration {
+        min(.seconds(2), HoldWatch.patience(holdMax) / 2)
+    }
+
+    /// Whether the push is left to a row, or rests until that is certain.
+    mutating func joinsRow(
+        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) -> Bool {
+        guard drain == nil, let row = answeringRow(of: slot, book, now: now) else { return false }
+        let content = book.pushes[slot].content
+        let hold = table.hold(of: row)
+        if marks.isRead(content.readSequence, of: hold.epoch) {
+            table.prolong(row, until: content.expiresAt)
+            book.counters.deferred += 1
+            book.release(book.endTakingClaims(slot, withFollowUp: true, now: now))
+            return true
+        }
+        let held = now.monotonic - book.pushes.heldSince(of: slot)
+        guard held < Self.patience(book.settings.holdMax),
+            book.pushes.restingCount * 2 < book.pushes.slots, hasRoom(book, outbox)
+        else { return false }
+        if marks.isDue(hold.epoch, now: now.monotonic), !table.hasUnreadRewrites(row) {
+            marks.written(
+                hold, saidAt: table.offset(of: row), sequence: book.sequence, now: now.monotonic)
+            write(row, &book, &outbox, now: now)
+        }
+        let until = now.monotonic + max(Self.asksAgainAfter, held)
+        book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
+        return true
+    }
+
+    /// The row that answers for this push; nil where it needs a record of its own.
+    private func answeringRow(
+        of slot: UInt32, _ book: borrowing PushBook, now: Now
+    ) -> UInt32? {
+        let push = book.pushes[slot]
+        guard push.attempts == 0, !push.hasFollowUp, !push.isOfDeferredShare else { return nil }
+        var isOfRow = false
+        book.pushes.forEachClaim(of: slot) { hold in
+            if book.tracker.isOfTable(hold) { isOfRow = true }
+        }
+        guard !isOfRow else { return nil }
+        var found: UInt32?
+        let token = book.audience.tokenBytes(of: push.token)
+        table.forEachRow(route: push.route, token: token, coalescingKey: 0) { row in
+            if table.answers(row, for: push.content, now: now.monotonic) { found = row }
+        }
+        return found
+    }
+}
