@@ -35,7 +35,7 @@ struct SimulationCoverage {
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
             "pause followed", "drop followed", "limit followed", "withheld",
-            "topic waits", "walk dropped",
+            "topic waits", "walk dropped", "signed out",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -56,6 +56,8 @@ struct SimulationCoverage {
     private(set) var repeated = 0
     private(set) var pushesDropped = 0
     private(set) var eventsDropped = 0
+    /// Payloads that were not for whoever had the phone when their turn came.
+    private(set) var unsubscribed = 0
     var eventsReleased = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
@@ -111,6 +113,7 @@ struct SimulationCoverage {
         repeated += counters.failuresRepeated
         pushesDropped += counters.dropped
         eventsDropped += counters.eventsDropped
+        unsubscribed += counters.unsubscribed
     }
 
     mutating func add(_ other: SimulationCoverage) {
@@ -120,6 +123,7 @@ struct SimulationCoverage {
         repeated += other.repeated
         pushesDropped += other.pushesDropped
         eventsDropped += other.eventsDropped
+        unsubscribed += other.unsubscribed
         eventsReleased += other.eventsReleased
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
@@ -146,7 +150,8 @@ struct SimulationCoverage {
             return "no event is read while a late request waits"
         case ("pause followed", .late), ("drop followed", .late), ("limit followed", .late):
             return "no restriction is read while a late request waits"
-        case ("bad registration", .late): return "no registration is read while one waits"
+        case ("bad registration", .late), ("signed out", .late):
+            return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"
         case ("compacted", .replaying): return "compaction lags behind the reader"
         default: return nil

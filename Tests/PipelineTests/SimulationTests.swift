@@ -76,6 +76,8 @@ internal import Testing
             "operators have dropped too little")
         print("repeated failures: \(coverage.repeated)")
         #expect(count < seeds || coverage.repeated > count / 50, "too few failures were repeated")
+        print("payloads that were not for whoever has the phone: \(coverage.unsubscribed)")
+        #expect(count < seeds || coverage.unsubscribed > count / 5, "too few were signed out")
         print("released events: \(coverage.eventsReleased)")
         #expect(count < seeds || coverage.eventsReleased > count / 5, "too few were released")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0

@@ -318,7 +318,7 @@ package struct PushTable: ~Copyable {
         inFlightCount -= 1
     }
 
-    private mutating func leaveWaiting(_ slot: UInt32) {
+    mutating func leaveWaiting(_ slot: UInt32) {
         switch pushes[Int(slot)].state {
         case .queued: queues.remove(slot, in: &pushes)
         case .resting: resting.remove(slot)
@@ -332,7 +332,7 @@ package struct PushTable: ~Copyable {
         restOrEnqueue(slot, until: max(time, notBefore), now: now)
     }
 
-    private mutating func restOrEnqueue(
+    mutating func restOrEnqueue(
         _ slot: UInt32, until time: MonotonicTime, now: MonotonicTime
     ) {
         if time <= now { return enqueue(slot, now: now) }
@@ -365,7 +365,7 @@ package struct PushTable: ~Copyable {
         queues.append(slot, in: &pushes)
     }
 
-    private mutating func recycle(_ slot: UInt32) {
+    mutating func recycle(_ slot: UInt32) {
         if pushes[Int(slot)].isOfDeferredShare { deferredShareCount -= 1 }
         pushes[Int(slot)].state = .free
         rows.give(slot)
