@@ -50,6 +50,8 @@ package struct Counters: Sendable, Equatable {
     package var rejected = 0
     /// Pushes that an operator has dropped.
     package var dropped = 0
+    /// Pushes with a payload whose token had ceased to show its subject.
+    package var unsubscribed = 0
 
     /// Pushes that were to be kept in `deferred`, or put back there, since they wait too long to
     /// hold an offset.
@@ -140,6 +142,7 @@ package struct Counters: Sendable, Equatable {
         unregistered = pushes.total(.unregistered)
         deadUnconfirmed = pushes.total(.deadUnconfirmed)
         dropped = pushes.total(.dropped)
+        unsubscribed = pushes.total(.unsubscribed)
         deferredSuperseded = pushes.total(.superseded)
         self.events = events.read
         eventsUnreadable = events.total(.unreadable)

@@ -25,6 +25,7 @@ struct DeadLetterDrafts {
             return left.source == right.source && left.payloadSource == right.payloadSource
                 && left.reason == right.reason && left.status == right.status
                 && left.app == right.app && left.subject == right.subject
+                && left.payloadSubject == right.payloadSubject
                 && left.collapseID == right.collapseID
                 && left.original?.value == right.original?.value
                 && left.isOriginalLeftOut == right.isOriginalLeftOut
@@ -133,7 +134,8 @@ struct DeadLetterDrafts {
             letter.reason, letter.message, letter.app, letter.collapseID, letter.correlation.id,
             letter.correlation.traceparent,
         ]
-        let text = words.reduce(letter.subject.count) { $0 + ($1?.utf8.count ?? 0) }
+        let subjects = letter.subject.count + letter.payloadSubject.count
+        let text = words.reduce(subjects) { $0 + ($1?.utf8.count ?? 0) }
         return TicketTable.overhead + jsonBytes + 3 * text
             + cost(ofTargets: letter.targets, holds: holds)
     }

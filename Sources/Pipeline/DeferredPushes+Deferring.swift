@@ -202,12 +202,13 @@ extension DeferredPushes {
         said.prolong(until: push.content.expiresAt, priority: push.content.priority)
         said.notBefore = max(notBefore, said.notBefore)
         said.origin = push.content.origin
+        (said.subject, said.subjectTag) = (push.content.subject, push.content.subjectTag)
         said.writtenAt = push.content.writtenAt
         let firstTriedAt = push.firstTriedAt.nanoseconds == 0 ? nil : push.firstTriedAt
         return book.record(
             DeferredContent(
                 said,
                 past: PushRequest.Past(attempts: push.attempts, firstTriedAt: firstTriedAt)),
-            route: push.route, payload: book.pushes.bodies.payload(said.body), now: now)
+            route: push.route, payload: book.payload(said.body, to: push.token), now: now)
     }
 }

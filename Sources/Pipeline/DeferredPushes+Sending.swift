@@ -110,6 +110,13 @@ extension DeferredPushes {
             book.endUnqueued(.suppressed, route, content.push.type)
             return endUnsent(row, &book, &outbox, now: now)
         }
+        if !table.bodies.isOwed(content.push.body, where: { book.audience.mayShow(token, $0) }) {
+            // So may the registration that shows the subject.
+            if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
+            book.endUnqueued(.unsubscribed, route, content.push.type)
+            book.noteUnsubscribed(content.push, to: table.tokenBytes(of: row), route, now: now)
+            return endUnsent(row, &book, &outbox, now: now)
+        }
         let gap = book.pacing.longGap(of: route, coalescingKey: table.coalescingKey(of: row))
         // What another partition has no room for must not keep the rows behind it.
         if !table.isAnnounced(row),
@@ -146,6 +153,9 @@ extension DeferredPushes {
             // 0 marks a payload that was not read here: it is older than what was read here at the
             // same time.
             push.content.readSequence = 0
+            table.bodies.forEachSubject(of: body) {
+                book.pushes.bodies.add(subject: $0, to: push.content.body)
+            }
         }
         let slot: UInt32
         if let existing = book.existingPush(for: token, key: push.coalescingKey) {

@@ -173,6 +173,8 @@ struct DeferredPushes: ~Copyable {
                 payload, collapseID: Array((push.collapseID ?? "").utf8),
                 readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: book.sequence,
                 origin: (push.payloadSource ?? push.source).flatMap { book.position($0) })
+            let subject = push.subjectOfPayload
+            if !subject.isEmpty { table.add(subject: subject, to: content.push.body) }
         }
         // The offset at which the content was first written, if this is a rewrite.
         let saidAt = record.endedOffset.map { min($0, record.offset) } ?? record.offset

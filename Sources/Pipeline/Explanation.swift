@@ -148,6 +148,8 @@ package struct ExplainedOutcome: Sendable {
         case answered, unprocessed, unknown, expired
         /// An operator has dropped it.
         case dropped
+        /// The token had ceased to show the subject of its payload.
+        case unsubscribed
 
         init(_ kind: PushOutcome.Kind) {
             self =

@@ -177,7 +177,7 @@ struct FanOut: ~Copyable {
             let list = EventList(subjectOf: event, book)
             let outcome = fanOut(
                 event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-            if event.furtherSubjects.isEmpty { return outcome }
+            if event.allSubjects.isEmpty { return outcome }
             return fanOutFurther(
                 event, after: outcome, of: id, position, now: now, &book, &late, &outbox, deferral)
         }
@@ -294,26 +294,34 @@ struct FanOut: ~Copyable {
         request.priority = event.priority
         request.expiration = event.expiration
         if let payload = event.payload {
-            keep(payload, collapseID: event.collapseID, in: &request, now: now, &book)
+            keep(payload, of: event, in: &request, now: now, &book)
         }
         return request
     }
 
     @inline(never)
     private mutating func keep(
-        _ payload: EventPayload, collapseID: String?, in request: inout FanOutRequest, now: Now,
+        _ payload: EventPayload, of event: Event, in request: inout FanOutRequest, now: Now,
         _ book: inout PushBook
     ) {
         // A step back of the clock must not make the newer payload the older one.
         payloadsReadAt = max(payloadsReadAt, now.wall)
         let identity = PayloadIdentity(
-            payload, collapseID: collapseID, event: book.originHash(request.origin))
+            payload, collapseID: event.collapseID, event: book.originHash(request.origin))
         request.ask(for: payload)
         request.coalescingKey = identity.coalescingKey
         request.body = book.pushes.bodies.insert(
             payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt,
             activity: payload.activity, origin: request.origin,
             isReplaceable: identity.isReplaceable)
+        // A token that shows several of the subjects has one push, which is owed as long as it shows
+        // any of them.
+        if event.allSubjects.isEmpty, !event.subject.isEmpty {
+            book.pushes.bodies.add(subject: event.subject, to: request.body)
+        }
+        for subject in event.allSubjects {
+            book.pushes.bodies.add(subject: subject, to: request.body)
+        }
     }
 
     // MARK: At once

@@ -160,7 +160,7 @@ extension Handover {
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {
         let slot = outcome.slot
-        if book.endIfOrphaned(slot, now: now) { return false }
+        if Self.endIfNotOwed(slot, &book, now: now) { return false }
         let attempts = Int(book.pushes[slot].attempts)
         if costsAttempt, attempts + 1 >= book.settings.attemptsMax {
             book.count(.rejected, slot, .attemptsExhausted)
@@ -182,9 +182,14 @@ extension Handover {
     /// Puts the push at the end of its route's queue: the fault is not the push's.
     /// - Returns: whether the push is sent again; false if it has ended instead.
     private static func requeue(_ slot: UInt32, _ book: inout PushBook, now: Now) -> Bool {
-        if book.endIfOrphaned(slot, now: now) { return false }
+        if endIfNotOwed(slot, &book, now: now) { return false }
         book.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
         return true
+    }
+
+    /// Ends the push in place of another try if its token is gone, or shows its subject no more.
+    private static func endIfNotOwed(_ slot: UInt32, _ book: inout PushBook, now: Now) -> Bool {
+        book.endIfOrphaned(slot, now: now) || book.endIfUnsubscribed(slot, now: now)
     }
 
     // MARK: No further try

@@ -92,6 +92,9 @@ struct LateRegistrations: ~Copyable {
             book.tokenRemoved(token)
             drop(token, &fanOut, &book)
         }
+        if !book.payloadPushes.isEmpty {
+            for token in changes.narrowed { book.narrowed(token, now: now) }
+        }
         // Nothing is owed before the first event is read: a replay need not ask.
         if book.sequence > 0 {
             for added in changes.subscribed {

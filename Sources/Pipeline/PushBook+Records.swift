@@ -30,14 +30,23 @@ extension PushBook {
             letter.correlation = correlations.correlation(of: origin)
         }
         letter.status = status == 0 ? nil : status
-        if let payload = pushes.bodies.payload(push.content.body) {
+        if let payload = payload(push.content.body, to: push.token) {
             letter.original = DeadLetter.Original(key: nil, value: payload.body)
             letter.collapseID = payload.collapseID
+            if letter.subject.isEmpty, payload.origin == push.content.origin {
+                letter.subject = payload.subject
+            }
+            if payload.subject != letter.subject { letter.payloadSubject = payload.subject }
             if payload.origin != push.content.origin {
                 letter.payloadSource = payload.origin.map { source($0) }
             }
         }
         return letter
+    }
+
+    /// A copy of the payload for a record, with a subject of its event that the token shows.
+    func payload(_ body: BodyID, to token: TokenID) -> StoredPayload? {
+        pushes.bodies.payload(body) { audience.mayShow(token, $0) }
     }
 
     /// The record of `deferred` for a push with this content.
@@ -60,6 +69,10 @@ extension PushBook {
             record.payload = EventPayload(
                 body: payload.body, type: push.type, activity: payload.activity)
             record.payloadAt = payload.readAt
+            if record.subject.isEmpty, payload.origin == push.origin {
+                record.subject = payload.subject
+            }
+            if payload.subject != record.subject { record.payloadSubject = payload.subject }
             if payload.origin != push.origin {
                 record.payloadSource = payload.origin.map { source($0) }
             }

@@ -44,6 +44,9 @@ struct PushBook: ~Copyable {
     var pacing: Pacing
     /// How many pushes tokens were sent today.
     var budgets: TokenBudgets
+    /// The last payloads that were not sent because their tokens had ceased to show their subjects,
+    /// for people.
+    var unsubscribed = LatestRing<RecentOutcomes.Failure>(capacity: RecentOutcomes.unsubscribedMax)
     private let byAddress = PassedByAddress()
 
     struct RouteTraits: BitwiseCopyable {
@@ -177,6 +180,17 @@ struct PushBook: ~Copyable {
         if goesOn {
             counters.pushesFollowedUp += 1
         } else if !isOrphaned {
+            forget(slot, of: token, key: key)
+        }
+    }
+
+    /// The waiting push has ended, and gives its claims back. Its follow-up is sent now.
+    mutating func endWaiting(_ slot: UInt32, now: Now) {
+        let token = pushes.token(of: slot)
+        let key = pushes.coalescingKey(of: slot)
+        if pushes.endedWaiting(slot, now: now.monotonic, &tracker) {
+            counters.pushesFollowedUp += 1
+        } else {
             forget(slot, of: token, key: key)
         }
     }

@@ -59,7 +59,9 @@ extension PushPipeline {
         var outcomes = handover.recent.acceptances(of: token, route).map {
             ExplainedOutcome(at: $0.stamp.at, kind: .answered, status: 200, apnsID: $0.apnsID)
         }
-        outcomes += handover.recent.failures(of: token, route).map { failure in
+        let unsent =
+            handover.recent.failures(of: token, route) + book.unsubscribed(of: token, route)
+        outcomes += unsent.map { failure in
             ExplainedOutcome(
                 at: failure.stamp.at, type: failure.type, kind: failure.kind,
                 status: failure.status, reason: failure.reason, apnsID: failure.apnsID,

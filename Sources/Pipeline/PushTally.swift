@@ -34,6 +34,8 @@ package struct PushTally: ~Copyable {
         case superseded
         /// An operator has dropped it.
         case dropped
+        /// The token had ceased to show the subject of its payload.
+        case unsubscribed
 
         /// The value of the metric's label.
         package var name: String {

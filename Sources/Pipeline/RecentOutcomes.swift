@@ -50,10 +50,11 @@ struct RecentOutcomes: ~Copyable {
     private var failures = LatestRing<Failure>(capacity: Self.failuresMax)
     private var drops = LatestRing<Failure>(capacity: Self.dropsMax)
 
-    /// At 32 and 56 bytes an entry: 512, 224 and 56 KiB.
+    /// At 32 and 56 bytes an entry: 512, 224, 56 and 56 KiB. The last are in the book.
     static let acceptancesMax = 16_384
     static let failuresMax = 4096
     static let dropsMax = 1024
+    static let unsubscribedMax = 1024
 
     /// The memory of the rings once they are full.
     var bytes: Int { acceptances.bytes + failures.bytes + drops.bytes }
@@ -98,12 +99,21 @@ struct RecentOutcomes: ~Copyable {
     private func unsent(
         _ slot: UInt32, _ kind: ExplainedOutcome.Kind, _ book: borrowing PushBook, now: Now
     ) -> Failure {
-        let content = book.pushes[slot].content
-        let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
-        return Failure(
+        Self.unsent(
+            book.pushes[slot].content, kind,
+            to: book.audience.tokenBytes(of: book.pushes.token(of: slot)),
+            book.pushes.route(of: slot), book, now: now)
+    }
+
+    /// What is remembered of a push that was not handed over.
+    static func unsent(
+        _ content: PushContent, _ kind: ExplainedOutcome.Kind, to token: UnsafeRawBufferPointer,
+        _ route: RouteID, _ book: borrowing PushBook, now: Now
+    ) -> Failure {
+        Failure(
             apnsID: book.apnsID(content.origin, token: token), token: TokenStart(of: token).bytes,
-            stamp: Stamp(book.pushes.route(of: slot), at: now.wall), origin: content.origin,
-            kind: kind, type: content.type)
+            stamp: Stamp(route, at: now.wall), origin: content.origin, kind: kind,
+            type: content.type)
     }
 
     /// The acceptances of pushes to this token.
@@ -131,7 +141,7 @@ struct RecentOutcomes: ~Copyable {
 }
 
 /// The first bytes of a token, as entries have them.
-private struct TokenStart {
+struct TokenStart {
     let bytes: UInt64
     /// The bits that count: those of the token's own bytes.
     private let mask: UInt64

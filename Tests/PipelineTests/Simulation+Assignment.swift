@@ -26,7 +26,7 @@ extension Simulation {
             ? SimulatedKafka.compacted(registrations, end: registrations.count)
                 + SimulatedKafka.compacted(suppressions, end: suppressions.count)
             : suppressions + registrations
-        for record in replay { try worker.apply(record, now: now) }
+        for record in replay { try worker.apply(record, world: kafka, now: now) }
         worker.registrationsRead = registrations.count
         worker.suppressionsRead = suppressions.count
         // The index is complete only then, and a turn follows before the first event is read.

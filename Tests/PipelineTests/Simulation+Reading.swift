@@ -44,7 +44,11 @@ extension Simulation {
         let worker = workers[number]!
         let now = time(of: number)
         let written = worker.pipeline.records.count
-        try worker.apply(record, now: now)
+        let unsubscribed = worker.pipeline.counters.unsubscribed
+        try worker.apply(record, world: kafka, now: now)
+        if worker.pipeline.counters.unsubscribed > unsubscribed {
+            coverage.note("signed out", worker)
+        }
         try worker.note(from: written, world: kafka, now: now)
     }
 

@@ -152,7 +152,9 @@ extension Simulation {
         switch record.topic {
         case .deadLetters: kafka.append(letter: record.value!)
         case .deferred:
-            kafka.deferred.append(record, debts: debts, by: worker.life, now: now)
+            kafka.deferred.append(
+                record, payload: record.value.flatMap { kafka.payload(in: $0) }, debts: debts,
+                by: worker.life, now: now)
         case .suppressions:
             kafka.suppressions.append(
                 SimulatedTableRecord(

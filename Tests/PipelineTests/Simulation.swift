@@ -222,6 +222,12 @@ struct Simulation {
             tell("revoked: \(String(decoding: suppression.key, as: UTF8.self))")
             return
         }
+        if chance(8) {
+            for record in traffic.otherOwner(now: now) {
+                kafka.append(registration: record)
+                tell("another owner: \(String(decoding: record.key, as: UTF8.self))")
+            }
+        }
         let record = traffic.registration(now: now)
         kafka.append(registration: record)
         tell("\(String(decoding: record.key, as: UTF8.self)): \(record.meaning)")

@@ -36,6 +36,7 @@ struct SimulationCoverage {
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
             "pause followed", "drop followed", "limit followed", "withheld",
             "topic waits", "walk dropped", "deferred absent", "sent unpaced", "deferred dropped",
+            "signed out",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -56,6 +57,8 @@ struct SimulationCoverage {
     private(set) var repeated = 0
     private(set) var pushesDropped = 0
     private(set) var eventsDropped = 0
+    /// Payloads that were not for whoever had the phone when their turn came.
+    private(set) var unsubscribed = 0
     var eventsReleased = 0
     /// Pushes that were left to a row that waited already, and records of `deferred` for which Kafka
     /// took longer than an announcement is worth.
@@ -116,6 +119,7 @@ struct SimulationCoverage {
         repeated += counters.failuresRepeated
         pushesDropped += counters.dropped
         eventsDropped += counters.eventsDropped
+        unsubscribed += counters.unsubscribed
     }
 
     mutating func add(_ other: SimulationCoverage) {
@@ -125,6 +129,7 @@ struct SimulationCoverage {
         repeated += other.repeated
         pushesDropped += other.pushesDropped
         eventsDropped += other.eventsDropped
+        unsubscribed += other.unsubscribed
         eventsReleased += other.eventsReleased
         joined += other.joined
         slowRecords += other.slowRecords
@@ -153,7 +158,8 @@ struct SimulationCoverage {
             return "no event is read while a late request waits"
         case ("pause followed", .late), ("drop followed", .late), ("limit followed", .late):
             return "no restriction is read while a late request waits"
-        case ("bad registration", .late): return "no registration is read while one waits"
+        case ("bad registration", .late), ("signed out", .late):
+            return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"
         case ("compacted", .replaying): return "compaction lags behind the reader"
         default: return nil

@@ -13,6 +13,8 @@ struct SimulatedDeferred {
         let offset: Int64
         let key: [UInt8]
         let value: [UInt8]?
+        /// The event whose payload it has.
+        let payload: SimulatedEvent?
         /// What the value says of it.
         let expiresAt: WallTime?
         let endedOffset: Int64?
@@ -76,7 +78,8 @@ struct SimulatedDeferred {
     // MARK: Records
 
     mutating func append(
-        _ record: OutgoingRecord, debts: [SimulationModel.Debt], by writer: Int, now: Now
+        _ record: OutgoingRecord, payload: SimulatedEvent?, debts: [SimulationModel.Debt],
+        by writer: Int, now: Now
     ) {
         let index = partition(of: record.key)
         precondition(
@@ -86,7 +89,7 @@ struct SimulatedDeferred {
         partitions[index].end += 1
         partitions[index].records.append(
             Record(
-                offset: offset, key: record.key, value: record.value,
+                offset: offset, key: record.key, value: record.value, payload: payload,
                 expiresAt: record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! },
                 endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
                 writtenAt: now.monotonic, writer: writer))
@@ -194,9 +197,25 @@ struct SimulatedDeferred {
         // So it does where the token was suppressed, though the tombstone may wait for its letter.
         if let time = model.unsuppressedAt[token], time >= reading.time(of: owed) { return true }
         if let time = worker.rowsDroppedAt[owed.key], time >= reading.time(of: owed) { return true }
+        if isUnshown(owed, model, since: reading.time(of: owed)) { return true }
         return suppressions[token].map { $0 >= owed.at } ?? false
             || reading.deadline(of: owed) <= now.monotonic
             || endings[owed.key, default: []].contains { answers($0, owed) }
+    }
+
+    /// Whether its payload, or one that has replaced it, is not for whoever has the phone now, or has
+    /// had it since.
+    private func isUnshown(
+        _ owed: Debt, _ model: SimulationModel, since time: MonotonicTime
+    ) -> Bool {
+        let (token, event) = (owed.debt.token!, owed.debt.read.event)
+        guard event.payload != nil else { return false }
+        if let unshown = model.unshown(token, group: event.group), unshown >= time { return true }
+        return !model.isShown(event, to: token)
+            || partitions[partition(of: owed.key)].records.contains { record in
+                record.key == owed.key
+                    && record.payload.map { !model.isShown($0, to: token) } ?? false
+            }
     }
 
     /// Judges a tombstone or a rewritten record before it is written. Everything that a tombstone

@@ -20,6 +20,8 @@ struct SimulationModel {
     private var suppressions: [SimulatedToken: WallTime] = [:]
     /// When a token was last suppressed, of those that are not any more.
     private(set) var unsuppressedAt: [SimulatedToken: MonotonicTime] = [:]
+    /// When a token last ceased to show the subject of a payload of a group, be it back since or not.
+    private var unshownAt: [TokenGroup: MonotonicTime] = [:]
     private var recent: [ReadEvent] = []
     /// Pushes with a payload: a token that has a newer one is owed no older one.
     private var accepted: [Flight] = []
@@ -41,6 +43,21 @@ struct SimulationModel {
 
     private func shows(_ token: SimulatedToken, _ event: SimulatedEvent) -> Bool {
         rows[token]?.contains { event.matches($0) } == true
+    }
+
+    /// Whether the token may be sent a payload of this event: whoever has the phone shows its subject.
+    func isShown(_ event: SimulatedEvent, to token: SimulatedToken) -> Bool {
+        rows[token]?.contains { $0.subject == event.subject } == true
+    }
+
+    /// When the token last ceased to show a subject of which there were payloads of this group.
+    func unshown(_ token: SimulatedToken, group: String) -> MonotonicTime? {
+        unshownAt[TokenGroup(token: token, group: group)]
+    }
+
+    private struct TokenGroup: Hashable {
+        let token: SimulatedToken
+        let group: String
     }
 
     /// How many tokens are on the lists of an event, each counted in each list and registration that
@@ -125,9 +142,12 @@ struct SimulationModel {
         }
     }
 
-    /// - Parameter isDropped: whether an operator drops the subject by now.
+    /// - Parameters:
+    ///   - payloads: the events with a payload that there have been.
+    ///   - isDropped: whether an operator drops the subject by now.
     mutating func apply(
-        _ record: SimulatedTableRecord, now: Now, isDropped: (String?) -> Bool
+        _ record: SimulatedTableRecord, payloads: some Sequence<SimulatedEvent>, now: Now,
+        isDropped: (String?) -> Bool
     ) {
         var shown: [SimulatedRow] = []
         var time = WallTime(milliseconds: 0)
@@ -152,8 +172,10 @@ struct SimulationModel {
             registeredAt[token] = registeredAt[token].map { max($0, time) } ?? time
         }
         registrations[record.key] = (shown, Int(record.offset))
+        let before = rows
         rows = [:]
         for row in registrations.values.flatMap(\.rows) { rows[row.token, default: []].append(row) }
+        endUnshown(since: before, payloads: payloads, now: now)
         for token in Array(registeredAt.keys) where rows[token] == nil {
             registeredAt[token] = nil
             unregisteredAt[token] = now.monotonic
@@ -174,6 +196,22 @@ struct SimulationModel {
     }
 
     // MARK: What ends them
+
+    /// What a token shows no more, it is not sent; nor what such a payload has replaced.
+    private mutating func endUnshown(
+        since before: [SimulatedToken: [SimulatedRow]], payloads: some Sequence<SimulatedEvent>,
+        now: Now
+    ) {
+        for (token, shown) in before {
+            let left = Set((rows[token] ?? []).map(\.subject))
+            let gone = Set(shown.map(\.subject)).subtracting(left)
+            guard !gone.isEmpty else { continue }
+            for event in payloads where event.subject.map(gone.contains) ?? false {
+                unshownAt[TokenGroup(token: token, group: event.group)] = now.monotonic
+                notTold(token, group: event.group) { _ in true }
+            }
+        }
+    }
 
     mutating func learned(_ token: SimulatedToken, suppression: WallTime?, now: Now) {
         if isSuppressed(token) { unsuppressedAt[token] = now.monotonic }

@@ -11,6 +11,8 @@ struct SimulationTraffic {
     private var dice: SplitMix64
     private var serial = 0
     private let installations: UInt64
+    /// The latest registrations: the phones on which somebody else may sign in.
+    private var phones: [RegistrationDraft] = []
     private static let kinds = ["door", "lamp"]
 
     init(seed: UInt64) {
@@ -50,9 +52,35 @@ struct SimulationTraffic {
         for _ in 0...dice.next(below: 2) {
             draft.targets.append(target(of: draft, rows: &rows))
         }
+        phones = phones.suffix(7) + [draft]
         return SimulatedTableRecord(
             key: key, value: RegistrationEncoder.value(draft), timestamp: wall,
             meaning: .registered(rows, at: time))
+    }
+
+    /// Somebody else signs in on a phone: its tokens show other subjects, half of the time under
+    /// another installation, and then one of the two records may come first.
+    mutating func otherOwner(now: Now) -> [SimulatedTableRecord] {
+        guard !phones.isEmpty else { return [] }
+        var draft = phones[Int(dice.next(below: UInt64(phones.count)))]
+        let left = SimulatedTableRecord(
+            key: RegistrationEncoder.key(draft), value: nil, timestamp: now.wall,
+            meaning: .unregistered)
+        let moves = chance(50)
+        if moves { draft.installation = "I\(dice.next(below: installations))" }
+        draft.registeredAt = now.wall
+        var rows: [SimulatedRow] = []
+        for index in draft.targets.indices {
+            let subjects = (0...dice.next(below: 2)).map { _ in subject() }
+            let kind = draft.targets[index].shows[0].kind
+            draft.targets[index].shows = [RegistrationDraft.Show(kind: kind, subjects: subjects)]
+            rows += Self.rows(of: draft.targets[index], in: draft)
+        }
+        let entered = SimulatedTableRecord(
+            key: RegistrationEncoder.key(draft), value: RegistrationEncoder.value(draft),
+            timestamp: now.wall, meaning: .registered(rows, at: now.wall))
+        guard moves, left.key != entered.key else { return [entered] }
+        return chance(50) ? [left, entered] : [entered, left]
     }
 
     private mutating func target(
@@ -68,21 +96,28 @@ struct SimulationTraffic {
             tokenClass.rawValue, 0xAB,
         ]
         if number % 16 == 0 { bytes += Array(repeating: 7, count: 130) }
-        let token = SimulatedToken(
-            environment: draft.environment, tokenClass: tokenClass, bytes: bytes)
         var target = RegistrationDraft.Target(tokenClass: tokenClass, token: bytes, shows: [])
         target.hearsChanges = tokenClass == .device && chance(50)
         let most: UInt64 = tokenClass == .widget ? 6 : 2
         let kind = chance(85) ? Self.kinds[Int(dice.next(below: 2))] : nil
         let subjects = (0...dice.next(below: most)).map { _ in subject() }
         target.shows = [RegistrationDraft.Show(kind: kind, subjects: subjects)]
-        for subject in subjects {
-            rows.append(
-                SimulatedRow(
-                    token: token, kind: kind, subject: subject,
-                    hearsChanges: tokenClass != .device || target.hearsChanges))
-        }
+        rows += Self.rows(of: target, in: draft)
         return target
+    }
+
+    private static func rows(
+        of target: RegistrationDraft.Target, in draft: RegistrationDraft
+    ) -> [SimulatedRow] {
+        let token = SimulatedToken(
+            environment: draft.environment, tokenClass: target.tokenClass, bytes: target.token!)
+        return target.shows.flatMap { show in
+            show.subjects.map { subject in
+                SimulatedRow(
+                    token: token, kind: show.kind, subject: subject,
+                    hearsChanges: target.tokenClass != .device || target.hearsChanges)
+            }
+        }
     }
 
     // MARK: Events

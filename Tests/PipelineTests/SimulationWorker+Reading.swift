@@ -9,7 +9,9 @@ internal import RecordFormats
 
 /// What a worker reads, and what its model makes of it.
 extension SimulationWorker {
-    func apply(_ record: SimulatedTableRecord, now: Now) throws(SimulationFailure) {
+    func apply(
+        _ record: SimulatedTableRecord, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
         let isReadable = withBytes(record.key) { key in
             withBytes(record.value) { value in
                 if case .suppression = record.meaning {
@@ -30,7 +32,9 @@ extension SimulationWorker {
             let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
             model.learned(token, suppression: time, now: now)
         } else {
-            model.apply(record, now: now) { restrictions.isDropped(subject: $0) }
+            model.apply(record, payloads: world.payloads.values, now: now) {
+                restrictions.isDropped(subject: $0)
+            }
         }
     }
 

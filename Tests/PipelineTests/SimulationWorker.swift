@@ -195,6 +195,9 @@ final class SimulationWorker {
                 try require(
                     world.deferred.isKnown(payloadAt, of: payload.event),
                     "a payload of a time when nobody has read it")
+                try require(
+                    model.isShown(payload.event, to: token),
+                    "a payload for whoever had the phone before: \(payload.event)")
             }
             let key = push.token.withUnsafeBufferPointer { token in
                 RecordKey.deferred(
@@ -269,8 +272,12 @@ final class SimulationWorker {
             rejections.append((flight, isMerged, []))
         } else if after.accepted > before.accepted || after.unregistered > before.unregistered
             || after.deadUnconfirmed > before.deadUnconfirmed
+            || after.unsubscribed > before.unsubscribed
         {
             world.deferred.ended(flight)
+        }
+        if after.unsubscribed > before.unsubscribed, let payload = flight.payload {
+            model.notTold(flight.token, group: payload.event.group) { _ in true }
         }
         try note(from: written, world: world, now: now)
         let suppressions = pipeline.records[written...].filter { $0.topic == .suppressions }

@@ -162,6 +162,6 @@ extension Counters {
     /// A number that grows with each event that is read and each push that ends, and not with tries.
     fileprivate var progress: Int {
         events + eventsSkipped + accepted + expired + suppressed + unregistered + deadUnconfirmed
-            + rejected + dropped + deferred + deferredSuperseded
+            + rejected + dropped + unsubscribed + deferred + deferredSuperseded
     }
 }

@@ -128,6 +128,7 @@ struct RedrivePlan: ~Copyable {
         push.source = letter.source
         push.payloadSource = letter.payloadSource
         push.subject = letter.subject
+        push.payloadSubject = letter.payloadSubject
         if let collapseID = identity?.collapseID, !collapseID.isEmpty {
             push.collapseID = String(decoding: collapseID, as: UTF8.self)
         }

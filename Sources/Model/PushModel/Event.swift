@@ -8,9 +8,9 @@ package struct Event {
     package var environment: PushEnvironment?
     /// The subject: 1 to 256 opaque, case-sensitive bytes; empty for a kind-wide event.
     package var subject: UnsafeRawBufferPointer
-    /// Of a record about several subjects, those after the first; no two are the same. Lent, as the
-    /// subject is: an array would cost every event its reference counts.
-    package var furtherSubjects = UnsafeBufferPointer<UnsafeRawBufferPointer>(start: nil, count: 0)
+    /// Of a record about several subjects, all of them; no two are the same. Lent, as the subject
+    /// is: an array would cost every event its reference counts.
+    package var allSubjects = UnsafeBufferPointer<UnsafeRawBufferPointer>(start: nil, count: 0)
     /// Only targets of these kinds get a push; empty means any kind.
     package var kinds: [String]
     package var classes: TokenClassSet
@@ -61,6 +61,14 @@ package struct Event {
 }
 
 extension Event {
+    /// Of a record about several subjects, those after the first; none for `about(_:)`.
+    package var furtherSubjects: UnsafeBufferPointer<UnsafeRawBufferPointer> {
+        guard let first = allSubjects.first, first.baseAddress == subject.baseAddress else {
+            return UnsafeBufferPointer(start: nil, count: 0)
+        }
+        return UnsafeBufferPointer(rebasing: allSubjects[1...])
+    }
+
     package func hasSubject(_ other: UnsafeRawBufferPointer) -> Bool {
         subject.elementsEqual(other) || furtherSubjects.contains { $0.elementsEqual(other) }
     }
@@ -69,7 +77,6 @@ extension Event {
     package func about(_ further: UnsafeRawBufferPointer) -> Event {
         var event = self
         event.subject = further
-        event.furtherSubjects = UnsafeBufferPointer(start: nil, count: 0)
         return event
     }
 }

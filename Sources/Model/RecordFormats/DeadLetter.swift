@@ -97,6 +97,8 @@ package struct DeadLetter: Sendable {
     /// By what the event of `source` is found again, as far as the worker still knows it.
     package var correlation = Correlation.none
     package var subject: [UInt8]
+    /// The subject of the event whose payload this is, where it is not `subject`; else empty.
+    package var payloadSubject: [UInt8] = []
     package var targets: [Target]
     /// `apns-collapse-id` of the pushes, where they had one.
     package var collapseID: String?

@@ -20,8 +20,8 @@ extension RecordFormat {
 
 package enum DeadLetterField: UInt8, RecordField {
     case v, reason, message, status, attempts, source, payloadSource, firstAt, lastAt, app
-    case eventID, traceparent, subject, subjectBase64, collapseID, failures, lastOffset, repeats
-    case tokens, event, eventLeftOut
+    case eventID, traceparent, subject, subjectBase64, payloadOf, payloadOfBase64
+    case collapseID, failures, lastOffset, repeats, tokens, event, eventLeftOut
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -67,6 +67,14 @@ package enum DeadLetterField: UInt8, RecordField {
         case .subjectBase64:
             .optional(
                 "subjectBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
+                "The same, where it is not UTF-8.")
+        case .payloadOf:
+            .optional(
+                "payloadOf", .text(RecordLimits.subjectBytes),
+                "The subject of the event whose payload this is, where it is not `subject`.")
+        case .payloadOfBase64:
+            .optional(
+                "payloadOfBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
                 "The same, where it is not UTF-8.")
         case .collapseID:
             .optional(
@@ -204,6 +212,10 @@ extension DeadLetter {
             subject: try fields.bytes(
                 .subject, base64: .subjectBase64, bytesMax: RecordLimits.subjectBytesMax) ?? [],
             targets: try Self.targets(try fields.required(.tokens)))
+        payloadSubject =
+            try fields.bytes(
+                .payloadOf, base64: .payloadOfBase64,
+                bytesMax: RecordLimits.subjectBytesMax) ?? []
         message = try fields.optionalText(.message, bytes: RecordLimits.letterTextBytes)
         status = try fields.optionalInteger(.status, in: RecordLimits.statuses).map(UInt16.init)
         if let value = fields.optional(.payloadSource) {
@@ -297,6 +309,9 @@ package enum DeadLetterEncoder {
             json.member(
                 .subject, bytes: letter.subject.isEmpty ? nil : letter.subject,
                 base64: .subjectBase64)
+            json.member(
+                .payloadOf, bytes: letter.payloadSubject.isEmpty ? nil : letter.payloadSubject,
+                base64: .payloadOfBase64)
             json.member(.collapseID, letter.collapseID)
             json.member(.failures, letter.failures)
             json.member(.lastOffset, letter.lastOffset)

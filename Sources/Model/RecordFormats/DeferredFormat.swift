@@ -27,7 +27,8 @@ extension RecordFormat {
 package enum DeferredField: UInt8, RecordField {
     case v, notBefore, expiresAt
     case tokenClass, lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
-    case apnsExpiration, source, sourceAt, subject, subjectBase64, firstAt, sent
+    case apnsExpiration, source, sourceAt, subject, subjectBase64, payloadOf
+    case payloadOfBase64, firstAt, sent
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -76,6 +77,17 @@ package enum DeferredField: UInt8, RecordField {
             .optional(
                 "subjectBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
                 "The subject where it is not UTF-8.")
+        case .payloadOf:
+            .optional(
+                "payloadOf", .text(RecordLimits.subjectBytes),
+                """
+                The subject of the event that brought the payload, where it is not `subject`: the push \
+                is sent only while its token shows it.
+                """)
+        case .payloadOfBase64:
+            .optional(
+                "payloadOfBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
+                "The same, where it is not UTF-8.")
         case .firstAt: .optional("firstAt", .instant, "When it was first sent to APNs.")
         case .sent:
             .optional(
@@ -145,6 +157,10 @@ extension DeferredPush {
         subject =
             try fields.bytes(
                 .subject, base64: .subjectBase64, bytesMax: RecordLimits.subjectBytesMax) ?? []
+        payloadSubject =
+            try fields.bytes(
+                .payloadOf, base64: .payloadOfBase64,
+                bytesMax: RecordLimits.subjectBytesMax) ?? []
     }
 
     private static func payload(
@@ -185,6 +201,9 @@ package enum DeferredEncoder {
             json.member(.sourceAt, push.sourceAt)
             json.member(
                 .subject, bytes: push.subject.isEmpty ? nil : push.subject, base64: .subjectBase64)
+            json.member(
+                .payloadOf, bytes: push.payloadSubject.isEmpty ? nil : push.payloadSubject,
+                base64: .payloadOfBase64)
             json.member(.firstAt, push.firstAt)
             json.member(.sent, flag: push.isSent)
         }

@@ -33,6 +33,8 @@ package struct DeferredPush: Sendable, Equatable {
     package var sourceAt: WallTime?
     /// The subject of `source`; empty where it is not known.
     package var subject: [UInt8] = []
+    /// The subject of the event that brought the payload, where it is not `subject`; else empty.
+    package var payloadSubject: [UInt8] = []
     /// When the push was first sent to APNs.
     package var firstAt: WallTime?
 
@@ -56,6 +58,8 @@ package struct DeferredPush: Sendable, Equatable {
             priority = own == 0 || other == 0 ? 0 : max(own, other)
         }
         guard let readAt = earlier.payloadAt, isOutdated(by: earlier) else { return }
+        let owner = earlier.subjectOfPayload
+        payloadSubject = owner == subject ? [] : owner
         payload = earlier.payload
         payloadAt = readAt
         payloadSource = earlier.payloadSource ?? earlier.source
@@ -63,6 +67,9 @@ package struct DeferredPush: Sendable, Equatable {
         collapseID = earlier.collapseID
         expiration = earlier.expiration
     }
+
+    /// The payload is sent only while its token shows this subject. Empty where it is not known.
+    package var subjectOfPayload: [UInt8] { payloadSubject.isEmpty ? subject : payloadSubject }
 
     /// The push was sent: nothing is kept but the time.
     package mutating func owesNothing() {

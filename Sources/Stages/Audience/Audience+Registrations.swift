@@ -254,6 +254,10 @@ extension Audience {
                 }
             }
             subjects.freeUnlessNeeded(subject)
+            // The rows of one token follow each other.
+            if changes.narrowed.last != subscription.token {
+                changes.narrowed.append(subscription.token)
+            }
         }
         kinds.release(app(of: subscription), subscription.kind)
         if tokens.release(subscription.token) {

@@ -32,6 +32,8 @@ package struct AudienceChanges: Sendable {
     /// Tokens that no registration holds any more. Their rows stay readable until
     /// `Audience.reclaimRemoved()`.
     package internal(set) var removedTokens: [TokenID] = []
+    /// Tokens for which the registration no longer shows a subject that it did; another one may.
+    package internal(set) var narrowed: [TokenID] = []
     /// Entries that have taken the position of a removed one, in lists with a cursor. The cursor
     /// may have passed that position, so the walk must visit them now or would miss them.
     package internal(set) var moved: [Listed] = []
@@ -40,12 +42,15 @@ package struct AudienceChanges: Sendable {
 
     package init() {}
 
-    package var isEmpty: Bool { subscribed.isEmpty && removedTokens.isEmpty && moved.isEmpty }
+    package var isEmpty: Bool {
+        subscribed.isEmpty && removedTokens.isEmpty && narrowed.isEmpty && moved.isEmpty
+    }
 
     /// Removes all changes and keeps the memory.
     mutating func clear() {
         subscribed.removeAll(keepingCapacity: true)
         removedTokens.removeAll(keepingCapacity: true)
+        narrowed.removeAll(keepingCapacity: true)
         moved.removeAll(keepingCapacity: true)
         registration = nil
     }

@@ -210,6 +210,11 @@ package struct DeferredTable: ~Copyable {
             activity: payload.activity, origin: origin)
     }
 
+    /// The body's event is about this subject.
+    package mutating func add(subject: [UInt8], to body: BodyID) {
+        subject.withUnsafeBytes { bodies.add(subject: $0, to: body) }
+    }
+
     /// Makes a row of the first record of a key. The row holds the record's offset.
     /// - Parameters:
     ///   - partition: the partition of the assignment.

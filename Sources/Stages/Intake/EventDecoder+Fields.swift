@@ -82,8 +82,9 @@ extension EventDecoder {
                 if event == nil {
                     event = try plainEvent(subject: subject, record, header, now)
                 } else if !event!.hasSubject(subject) {
-                    composer.add(further: subject)
-                    event!.furtherSubjects = composer.furtherSubjects
+                    if composer.subjects.isEmpty { composer.add(event!.subject) }
+                    composer.add(subject)
+                    event!.allSubjects = composer.subjects
                 }
             } catch {
                 guard skips, Self.isMissing(error) else { throw error }

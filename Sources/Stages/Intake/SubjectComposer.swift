@@ -11,21 +11,21 @@ struct SubjectComposer: ~Copyable {
     private var composed = FixedBytes(
         capacity: RecordLimits.subjectBytesMax * (TopicBinding.subjectsMax + 1))
 
-    /// The subjects after the first of the record that is being composed.
-    private let further = UnsafeMutableBufferPointer<UnsafeRawBufferPointer>.allocate(
+    /// The subjects of the record that is being composed.
+    private let added = UnsafeMutableBufferPointer<UnsafeRawBufferPointer>.allocate(
         capacity: TopicBinding.subjectsMax)
-    private var furtherCount = 0
+    private var count = 0
 
-    deinit { further.deallocate() }
+    deinit { added.deallocate() }
 
     /// Those that were added since `begin`.
-    var furtherSubjects: UnsafeBufferPointer<UnsafeRawBufferPointer> {
-        UnsafeBufferPointer(rebasing: further[..<furtherCount])
+    var subjects: UnsafeBufferPointer<UnsafeRawBufferPointer> {
+        UnsafeBufferPointer(rebasing: added[..<count])
     }
 
-    mutating func add(further subject: UnsafeRawBufferPointer) {
-        further[furtherCount] = subject
-        furtherCount += 1
+    mutating func add(_ subject: UnsafeRawBufferPointer) {
+        added[count] = subject
+        count += 1
     }
 
     static func subject(
@@ -77,7 +77,7 @@ struct SubjectComposer: ~Copyable {
 
     mutating func begin() {
         composed.removeAll()
-        furtherCount = 0
+        count = 0
     }
 
     private static func found(

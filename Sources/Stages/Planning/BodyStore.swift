@@ -64,6 +64,8 @@ package struct StoredPayload: Sendable {
     package var readAt: WallTime
     /// The event that brought it.
     package var origin: RecordPosition?
+    /// A subject of that event; empty where it is not known.
+    package var subject: [UInt8]
 }
 
 /// Keeps payloads at fixed addresses, and counts their users, until the last push that needs one
@@ -71,7 +73,7 @@ package struct StoredPayload: Sendable {
 package struct BodyStore: ~Copyable {
     private var rows: [Row] = []
     private var free: [UInt32] = []
-    /// The bytes of all bodies and collapse IDs kept; the owner bounds them.
+    /// The bytes of all bodies, collapse IDs and subjects kept; the owner bounds them.
     package private(set) var bytes = 0
 
     private struct Row {
@@ -85,6 +87,8 @@ package struct BodyStore: ~Copyable {
         var activity: ActivityChange?
         var origin: RecordPosition?
         var isReplaceable: Bool
+        /// Those of the event, each behind a byte that is its length less one.
+        var subjects = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
     }
 
     package init() {}
@@ -93,6 +97,7 @@ package struct BodyStore: ~Copyable {
         for row in rows where row.users > 0 {
             row.body.deallocate()
             row.collapseID.deallocate()
+            row.subjects.deallocate()
         }
     }
 
@@ -134,9 +139,11 @@ package struct BodyStore: ~Copyable {
         precondition(rows[index].users > 0, "a body released more often than used")
         rows[index].users -= 1
         guard rows[index].users == 0 else { return }
-        bytes -= rows[index].body.count + rows[index].collapseID.count
+        bytes -=
+            rows[index].body.count + rows[index].collapseID.count + rows[index].subjects.count
         rows[index].body.deallocate()
         rows[index].collapseID.deallocate()
+        rows[index].subjects.deallocate()
         free.append(id.rawValue)
     }
 
@@ -154,14 +161,65 @@ package struct BodyStore: ~Copyable {
 
     package func isReplaceable(_ id: BodyID) -> Bool { rows[Int(id.rawValue)].isReplaceable }
 
+    // MARK: Whose payload it is
+
+    /// The payload's event is about this subject, perhaps among others.
+    /// - Parameter subject: 1 to 256 bytes.
+    package mutating func add(subject: UnsafeRawBufferPointer, to id: BodyID) {
+        precondition((1...256).contains(subject.count), "a subject of \(subject.count) bytes")
+        let known = rows[Int(id.rawValue)].subjects
+        let all = UnsafeMutableBufferPointer<UInt8>.allocate(
+            capacity: known.count + 1 + subject.count)
+        let start = all.initialize(fromContentsOf: known)
+        all[start] = UInt8(subject.count - 1)
+        UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(all)[(start + 1)...])
+            .copyMemory(from: subject)
+        known.deallocate()
+        rows[Int(id.rawValue)].subjects = all
+        bytes += 1 + subject.count
+    }
+
+    package func forEachSubject(of id: BodyID, _ body: (UnsafeRawBufferPointer) -> Void) {
+        _ = firstSubject(of: id) { subject in
+            body(subject)
+            return false
+        }
+    }
+
+    /// Whether `isShown` is true of one of the subjects of the payload's event; true where none is
+    /// known, and without a payload.
+    package func isOwed(_ id: BodyID, where isShown: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+        id == .none || rows[Int(id.rawValue)].subjects.isEmpty
+            || firstSubject(of: id, where: isShown) != nil
+    }
+
+    private func firstSubject(
+        of id: BodyID, where isShown: (UnsafeRawBufferPointer) -> Bool
+    ) -> UnsafeRawBufferPointer? {
+        let subjects = UnsafeRawBufferPointer(rows[Int(id.rawValue)].subjects)
+        var place = 0
+        while place < subjects.count {
+            let end = place + 2 + Int(subjects[place])
+            let subject = UnsafeRawBufferPointer(rebasing: subjects[(place + 1)..<end])
+            if isShown(subject) { return subject }
+            place = end
+        }
+        return nil
+    }
+
     /// A copy of the payload for a record; nil for "look again".
-    package func payload(_ id: BodyID) -> StoredPayload? {
+    /// - Parameter isShown: which subject to name of several; the first where it is true of none.
+    package func payload(
+        _ id: BodyID, where isShown: (UnsafeRawBufferPointer) -> Bool = { _ in true }
+    ) -> StoredPayload? {
         guard id != .none else { return nil }
         let collapseID = collapseID(id)
+        let subject =
+            firstSubject(of: id, where: isShown) ?? firstSubject(of: id) { _ in true }
         return StoredPayload(
             body: Array(body(id)), activity: activity(id),
             collapseID: collapseID.isEmpty ? nil : String(decoding: collapseID, as: UTF8.self),
-            readAt: readAt(id), origin: origin(id))
+            readAt: readAt(id), origin: origin(id), subject: subject.map { Array($0) } ?? [])
     }
 
     package func activity(_ id: BodyID) -> ActivityChange? { rows[Int(id.rawValue)].activity }
@@ -188,7 +246,8 @@ package struct BodyStore: ~Copyable {
         let used = rows.filter { $0.users > 0 }
         precondition(used.count == count, "a free body is not on the list")
         precondition(
-            used.reduce(0) { $0 + $1.body.count + $1.collapseID.count } == bytes,
+            used.reduce(0) { $0 + $1.body.count + $1.collapseID.count + $1.subjects.count }
+                == bytes,
             "the bodies' bytes are miscounted")
     }
 

@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 internal import FlatMemory
-internal import Ledger
-internal import PushModel
+package import Ledger
+package import PushModel
 
 /// Follow-ups: when a push needs one, and what becomes of it.
 extension PushTable {
@@ -53,6 +53,30 @@ extension PushTable {
         pushes[row].isAnnounced = false
         pushes[row].attempts = 0
         pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
+    }
+
+    /// The waiting push ends, and gives its claims back. Its follow-up, if it has one, waits in the
+    /// same slot.
+    /// - Returns: whether there was a follow-up.
+    package mutating func endedWaiting(
+        _ slot: UInt32, now: MonotonicTime, _ tracker: inout OffsetTracker
+    ) -> Bool {
+        let row = Int(slot)
+        leaveWaiting(slot)
+        holds.drain(&pushes[row].held.holds) { tracker.release($0) }
+        bodies.release(pushes[row].held.content.body)
+        guard pushes[row].hasFollowUp else {
+            recycle(slot)
+            return false
+        }
+        startFollowUp(row)
+        restOrEnqueue(slot, until: pushes[row].held.content.notBefore, now: now)
+        return true
+    }
+
+    /// The follow-up of this push ends alone, and gives its claims back.
+    package mutating func followUpEnded(_ slot: UInt32, _ tracker: inout OffsetTracker) {
+        dropFollowUp(Int(slot)) { tracker.release($0) }
     }
 
     /// The follow-up ends too. Its claims go to `body`.

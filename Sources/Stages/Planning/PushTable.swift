@@ -341,7 +341,7 @@ package struct PushTable: ~Copyable {
         inFlightCount -= 1
     }
 
-    private mutating func leaveWaiting(_ slot: UInt32) {
+    mutating func leaveWaiting(_ slot: UInt32) {
         switch pushes[Int(slot)].state {
         case .queued: queues.remove(slot, in: &pushes)
         case .resting: resting.remove(slot)
@@ -355,7 +355,7 @@ package struct PushTable: ~Copyable {
         restOrEnqueue(slot, until: max(time, notBefore), now: now)
     }
 
-    private mutating func restOrEnqueue(
+    mutating func restOrEnqueue(
         _ slot: UInt32, until time: MonotonicTime, now: MonotonicTime
     ) {
         if time <= now { return enqueue(slot, now: now) }
@@ -398,7 +398,7 @@ package struct PushTable: ~Copyable {
         if deferredShares[pool] == 0 { poolsWithDeferredShare -= 1 }
     }
 
-    private mutating func recycle(_ slot: UInt32) {
+    mutating func recycle(_ slot: UInt32) {
         if pushes[Int(slot)].isOfDeferredShare {
             countDeferredShare(-1, of: pushes[Int(slot)].route)
         }

@@ -109,7 +109,7 @@ package struct TokenReply: Codable, Sendable, Equatable {
     package struct Outcome: Codable, Sendable, Equatable {
         package var time: String
         package var type: String?
-        /// `answered`, `unprocessed`, `unknown`, `expired` or `dropped`.
+        /// `answered`, `unprocessed`, `unknown`, `expired`, `dropped` or `unsubscribed`.
         package var outcome: String
         package var status: Int?
         package var reason: String?

@@ -162,6 +162,9 @@ struct TokenText {
         case "dropped":
             text += "\(push) was dropped: "
             text += outcome.restriction?.clause ?? "an operator wanted it"
+        case "unsubscribed":
+            text +=
+                "\(push) was not sent, since the token had ceased to show the subject of its payload"
         case "unknown": text += "\(push) got no answer, and is sent again"
         default: text += "\(push) expired before it was sent"
         }
