@@ -44,6 +44,8 @@ struct PushBook: ~Copyable {
     var pacing: Pacing
     /// How many pushes tokens were sent today.
     var budgets: TokenBudgets
+    /// Whether this worker's clock may say that something has expired.
+    var witness = ClockWitness()
     private let byAddress = PassedByAddress()
 
     struct RouteTraits: BitwiseCopyable {

@@ -49,6 +49,9 @@ struct PlannerLoop: ~Copyable {
     let hasSchema: [Bool]
     var held = HeldPartitions()
     var heldReport = HeldReport()
+    var clockHold = ClockHold()
+    var clockReport = ClockReport()
+    var restrictionsWait = RestrictionsWait()
     /// The topics of the event partitions that are ours, by position.
     var topicsOfEvents: [AssignmentID: Int] = [:]
     /// What operators had restricted when this was last looked at.
@@ -140,7 +143,7 @@ struct PlannerLoop: ~Copyable {
     /// Runs one turn.
     ///
     /// - Returns: whether there is more to do at once.
-    private mutating func turn(now: Now) -> Bool {
+    mutating func turn(now: Now) -> Bool {
         control.heartbeat.beat(now.monotonic)
         adoptReloadedPlan()
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
