@@ -23,13 +23,13 @@ internal import Testing
 
     /// A push that is due at once by the true time, and expires in an hour.
     private static func write(_ deferred: DeferredFixture, ahead: Duration) {
-        let true_ = deferred.pipeline.now.wall + (.zero - ahead)
+        let trueTime = deferred.pipeline.now.wall + (.zero - ahead)
         deferred.write(
             DeferredFixture.Record(
                 key: key,
-                value: #"{"v":1,"notBefore":"\#(true_.rfc3339)","#
-                    + #""expiresAt":"\#((true_ + .seconds(3600)).rfc3339)","class":"control","#
-                    + #""sourceAt":"\#(true_.rfc3339)","attempts":0}"#))
+                value: #"{"v":1,"notBefore":"\#(trueTime.rfc3339)","#
+                    + #""expiresAt":"\#((trueTime + .seconds(3600)).rfc3339)","class":"control","#
+                    + #""sourceAt":"\#(trueTime.rfc3339)","attempts":0}"#))
     }
 
     @Test func `a clock that is a day ahead ends no deferred push, and sends none`() {
