@@ -87,6 +87,7 @@ extension DeferredPushes {
         let route = table.route(of: row)
         if content.isSent { return endUnsent(row, &book, &outbox, now: now) }
         if content.push.expiresAt <= now.monotonic {
+            if holdsBack(row, book, now: now) { return }
             book.endUnqueued(.expired, route, content.push.type)
             return endUnsent(row, &book, &outbox, now: now)
         }
@@ -180,6 +181,7 @@ extension DeferredPushes {
             let row = table.nextExpired(now: now.monotonic, steps: &steps)
         {
             if !table.content(of: row).isSent {
+                if holdsBack(row, book, now: now) { continue }
                 book.endUnqueued(.expired, table.route(of: row), table.content(of: row).push.type)
             }
             endUnsent(row, &book, &outbox, now: now)
@@ -187,7 +189,21 @@ extension DeferredPushes {
         endRows(&book, &outbox)
     }
 
+    /// Lets a row wait that has expired by this worker's clock alone: it is neither sent nor ended.
+    /// - Returns: whether it waits; false if the times of Kafka's records say that it has expired.
+    private mutating func holdsBack(
+        _ row: UInt32, _ book: borrowing PushBook, now: Now
+    ) -> Bool {
+        let confirmed = book.witness.confirms(table.content(of: row).push.expiresAt)
+        guard confirmed > now.monotonic else { return false }
+        // A newer record may confirm it earlier.
+        table.holdBack(row, until: min(confirmed, now.monotonic + Self.heldBackFor))
+        return true
+    }
+
     private static var perTurn: Int { 512 }
+    /// After this time a row that is held back is looked at again.
+    private static var heldBackFor: Duration { .seconds(30) }
     /// How long a row waits for the registration of its token. A worker whose index is further
     /// behind than this is not ready.
     private static var indexPatience: Duration { .seconds(30) }

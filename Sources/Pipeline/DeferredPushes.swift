@@ -168,6 +168,8 @@ struct DeferredPushes: ~Copyable {
         _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) throws(UnreadableRecord) {
         var content = try content(of: push, &book, now: now)
+        book.witness.look(now: now)
+        if let sourceAt = push.sourceAt { book.witness.read(sourceAt, now: now) }
         if let payload = push.payload {
             content.push.body = table.keep(
                 payload, collapseID: Array((push.collapseID ?? "").utf8),

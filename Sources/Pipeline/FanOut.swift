@@ -116,6 +116,7 @@ struct FanOut: ~Copyable {
         }
         do throws(UnreadableRecord) {
             let event = try decoder.event(of: record, now: now.wall, header: header)
+            book.witness.read(event.writtenAt, now: now)
             guard event.expiresAt > now.wall else {
                 if book.traces.isOn,
                     let traced = trace(event, writtenAt: record.timestamp, position, now, &book)

@@ -13,6 +13,9 @@ package struct PipelineLoad: Sendable, Equatable {
     /// Tokens of these partitions that were sent a push and are owed none: their rows keep the time
     /// until the minimum gap is over.
     package var pacedTokens: Int
+    /// Deferred pushes that have expired by this worker's clock alone: they are neither sent nor
+    /// ended.
+    package var heldBack: Int
     package var unacknowledged: Int
     /// How many of the unacknowledged records Kafka has refused, so that they are produced again.
     package var refused: Int
@@ -20,8 +23,8 @@ package struct PipelineLoad: Sendable, Equatable {
 
     package init(
         queued: Int = 0, inFlight: Int = 0, resting: Int = 0, fanOuts: Int = 0, holders: Int = 0,
-        deferred: Int = 0, pacedTokens: Int = 0, unacknowledged: Int = 0, refused: Int = 0,
-        payloadBytes: Int = 0
+        deferred: Int = 0, pacedTokens: Int = 0, heldBack: Int = 0, unacknowledged: Int = 0,
+        refused: Int = 0, payloadBytes: Int = 0
     ) {
         self.queued = queued
         self.inFlight = inFlight
@@ -30,6 +33,7 @@ package struct PipelineLoad: Sendable, Equatable {
         self.holders = holders
         self.deferred = deferred
         self.pacedTokens = pacedTokens
+        self.heldBack = heldBack
         self.unacknowledged = unacknowledged
         self.refused = refused
         self.payloadBytes = payloadBytes

@@ -47,6 +47,8 @@ struct PushBook: ~Copyable {
     /// The last payloads that were not sent because their tokens had ceased to show their subjects,
     /// for people.
     var unsubscribed = LatestRing<RecentOutcomes.Failure>(capacity: RecentOutcomes.unsubscribedMax)
+    /// Whether this worker's clock may say that something has expired.
+    var witness = ClockWitness()
     private let byAddress = PassedByAddress()
 
     struct RouteTraits: BitwiseCopyable {

@@ -97,9 +97,25 @@ extension PushPipeline {
             resting: book.pushes.restingCount, fanOuts: movingWalks + late.count,
             holders: book.tracker.holderCount,
             deferred: deferral.table.count - deferral.table.sentCount,
-            pacedTokens: deferral.table.sentCount, unacknowledged: outbox.unacknowledged,
+            pacedTokens: deferral.table.sentCount, heldBack: deferral.table.heldBackCount,
+            unacknowledged: outbox.unacknowledged,
             refused: outbox.tickets.refused,
             payloadBytes: book.pushes.bodies.bytes)
+    }
+
+    /// How far this worker's clock is ahead of the newest record that it has read, of those that other
+    /// programs write; nil before the first one.
+    package func clockLead(now: Now) -> Duration? { book.witness.lead(now: now) }
+
+    /// A record that another program has written was seen, and is not read yet.
+    package mutating func sawRecord(writtenAt: WallTime, now: Now) {
+        book.witness.read(writtenAt, now: now)
+    }
+
+    /// Whether somebody has set the clock back, so that deferred pushes which are held back may be
+    /// alive. True until `deferred` is read again.
+    package func isClockSetBack(now: Now) -> Bool {
+        deferral.table.count > 0 && book.witness.isSetBack(now: now)
     }
 
     /// While a drain lasts those that are spread over time stand still, and nothing may wait for

@@ -111,6 +111,7 @@ package struct PushPipeline: ~Copyable {
 
     /// This partition of `deferred` is ours. None of its pushes is sent before `deferredReplayed`.
     package mutating func deferredAssigned(_ id: AssignmentID, partition: Int32) {
+        if deferral.table.count == 0 { book.witness.beginAnew() }
         deferral.assigned(id, partition: partition, &book.tracker)
     }
 
@@ -211,6 +212,7 @@ package struct PushPipeline: ~Copyable {
         partition: Int32, offset: Int64, now: Now
     ) -> UnreadableRecord? {
         let problem = index.registration(key: key, value: value, timestamp: timestamp, &book)
+        book.witness.read(timestamp, now: now)
         late.registrationRead(
             problem == nil ? index.changes.registration : nil, partition: partition, offset: offset)
         if problem != nil { return problem }
@@ -354,6 +356,7 @@ package struct PushPipeline: ~Copyable {
     /// have gone silent. Called once a turn.
     package mutating func advance(now: Now) {
         handover.beginTurn()
+        book.witness.look(now: now)
         restrictions.advance(&book, &breakers, &fanOut, now: now)
         breakers.earnQuotas(now: now.monotonic)
         book.pushes.wake(now: now.monotonic)

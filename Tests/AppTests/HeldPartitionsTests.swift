@@ -32,7 +32,7 @@ internal import Testing
         var held = HeldPartitions()
         #expect(held.isEmpty)
         held.hold(
-            id, at: record(5), for: AwaitedSchema(schema: SchemaID(rawValue: 7)),
+            id, at: record(5), for: .schema(AwaitedSchema(schema: SchemaID(rawValue: 7))),
             now: at(0).monotonic)
         held.append(record(6), to: id)
         #expect(held.isHeld(id) && held.partitions[id]?.records.map(\.offset) == [5, 6])
@@ -47,7 +47,7 @@ internal import Testing
         let id = AssignmentID(ordinal: 0, epoch: 1)
         var held = HeldPartitions()
         held.hold(
-            id, at: record(5), for: AwaitedSchema(schema: SchemaID(rawValue: 7)),
+            id, at: record(5), for: .schema(AwaitedSchema(schema: SchemaID(rawValue: 7))),
             now: at(0).monotonic)
         held.forget(id)
         #expect(held.isEmpty)

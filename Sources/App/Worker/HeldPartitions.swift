@@ -5,7 +5,7 @@ internal import Pipeline
 internal import PushModel
 internal import RecordSchemas
 
-/// The partitions whose next record waits for its schema. Kafka had already lent that record and some
+/// The partitions whose next record waits for its schema, or for this worker's clock. Kafka had already lent that record and some
 /// that follow it, so they are kept here; nothing more is read of the partition meanwhile. They are as
 /// many as the consumer reads ahead (`EventConsumer.poll`) at most.
 struct HeldPartitions {
@@ -16,10 +16,17 @@ struct HeldPartitions {
         let content: TrialRecord
     }
 
+    /// What a record waits for.
+    enum Awaited: Equatable {
+        case schema(AwaitedSchema)
+        /// This worker's clock is ahead of Kafka's.
+        case clock
+    }
+
     struct Partition {
         /// The oldest first.
         var records: [Record]
-        var awaited: AwaitedSchema
+        var awaited: Awaited
         let since: MonotonicTime
     }
 
@@ -31,7 +38,7 @@ struct HeldPartitions {
 
     /// Holds a partition at its first record that cannot be read yet.
     mutating func hold(
-        _ id: AssignmentID, at record: Record, for awaited: AwaitedSchema, now: MonotonicTime
+        _ id: AssignmentID, at record: Record, for awaited: Awaited, now: MonotonicTime
     ) {
         precondition(partitions[id] == nil, "a partition is held twice")
         partitions[id] = Partition(records: [record], awaited: awaited, since: now)
@@ -45,8 +52,8 @@ struct HeldPartitions {
         partitions[id]!.records.append(record)
     }
 
-    /// The next record of a held partition waits for this schema.
-    mutating func waits(_ id: AssignmentID, for awaited: AwaitedSchema) {
+    /// The next record of a held partition waits for this.
+    mutating func waits(_ id: AssignmentID, for awaited: Awaited) {
         partitions[id]?.awaited = awaited
     }
 

@@ -31,7 +31,8 @@ extension PlannerLoop {
                     logger: logger)
             }
         }
-        if tables.isCaughtUp { perform(lifecycle.indexCompleted(), now: now) }
+        if read > 0, tables.isCaughtUp { clockHold.readNewRecord() }
+        if isIndexComplete(now: now) { perform(lifecycle.indexCompleted(), now: now) }
         return read == limit
     }
 
@@ -57,7 +58,6 @@ extension PlannerLoop {
     /// Opens the consumer of events. The index must be complete before the first event is read.
     mutating func openConsumer() {
         precondition(consumer == nil, "the consumer is opened twice")
-        precondition(tables.isCaughtUp, "events are read before the index is complete")
         // The memory of prefetched table records is free now, and is returned to the system.
         Allocator.trim()
         let statistics = pipeline.audience.statistics
@@ -150,7 +150,7 @@ extension PlannerLoop {
         let event = EventRecord(
             binding: record.topic, key: record.key, value: record.value,
             timestamp: WallTime(milliseconds: record.timestampMilliseconds))
-        if hasSchema[record.topic], holds(record, event, of: assignment, now: now) { return }
+        if holds(record, event, of: assignment, now: now) { return }
         plan.recordInHand?.take(
             topic: record.topic, partition: record.partition, offset: record.offset)
         pipeline.eventRecord(event, of: assignment, offset: record.offset, now: now) { name in
@@ -229,6 +229,7 @@ extension PlannerLoop {
             unmatched, passedOver: passedOver, now: now, logger: logger)
         setAsideReport.report(setAside, now: now, logger: logger)
         heldReport.report(heldPartitions(now: now), now: now, logger: logger)
+        watchClock(now: now)
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }

@@ -81,7 +81,9 @@ extension PlannerLoop {
         case .assigned(let assignments): assigned(assignments, now: now)
         case .revoking(let ids): lifecycle.revoking(ids, now: now)
         case .lost(let ids): perform(lifecycle.lost(ids), now: now)
-        case .endOfPartition(let id): perform(lifecycle.endReached(id), now: now)
+        case .endOfPartition(let id):
+            clockHold.reachedEnd(id)
+            perform(lifecycle.endReached(id), now: now)
         case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
         case .unavailable(let partitions):
             watch.unavailable(partitions, topics: plan.consumedTopics, logger: logger)
@@ -158,6 +160,7 @@ extension PlannerLoop {
         for id in ids {
             pipeline.unassigned(id)
             held.forget(id)
+            clockHold.forget(id)
             topicsOfEvents[id] = nil
         }
         partitionsChanged(now: Self.clock())

@@ -22,6 +22,34 @@ extension PlannerLoop {
         holdTopics(now: now)
     }
 
+    /// Whether events may be read: each table was read to its end, but for the restrictions where
+    /// they alone cannot be read for a while.
+    mutating func isIndexComplete(now: Now) -> Bool {
+        let wasGivenUp = restrictionsWait.isGivenUp
+        let mayBegin = restrictionsWait.mayBegin(
+            hasOthers: tables.isCaughtUp
+                || tables.isCaughtUp(topic: WorkerPlan.registrationsTable)
+                    && tables.isCaughtUp(topic: WorkerPlan.suppressionsTable),
+            hasRestrictions: tables.isCaughtUp
+                || tables.isCaughtUp(topic: WorkerPlan.controlsTable), now: now.monotonic)
+        guard wasGivenUp != restrictionsWait.isGivenUp else { return mayBegin }
+        if wasGivenUp {
+            logger.notice("the restrictions are read, and in force")
+        } else {
+            logger.warning(
+                """
+                starting without the restrictions, since their topic cannot be read: what operators \
+                have paused, dropped or limited is sent until it can. Restore the leaders of its \
+                partitions, or the right to read it
+                """,
+                metadata: [
+                    "topic": "\(plan.tableTopics[WorkerPlan.controlsTable])",
+                    "waitedSeconds": .stringConvertible(RestrictionsWait.most.components.seconds),
+                ])
+        }
+        return mayBegin
+    }
+
     /// Asks Kafka for the number of partitions, which may have grown since.
     mutating func countPartitions() {
         countsPartitionsAt = nil

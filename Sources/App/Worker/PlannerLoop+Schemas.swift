@@ -10,7 +10,7 @@ internal import PushModel
 internal import RecordSchemas
 internal import SchemaRegistry
 
-/// Records whose schema is not known yet. They wait, and with them what follows them in their
+/// Records that cannot be read yet: their schema is not known, or this worker's clock is wrong. They wait, and with them what follows them in their
 /// partition: events of one subject stay in order, and no offset passes a record that was not read.
 extension PlannerLoop {
     /// Holds the record's partition if the record cannot be read yet, or if one before it could not.
@@ -19,13 +19,22 @@ extension PlannerLoop {
     ) -> Bool {
         if held.isHeld(id) {
             held.append(Self.kept(record, event), to: id)
-        } else if let awaited = pipeline.awaitedSchema(of: event) {
+        } else if let awaited = awaited(by: event, of: id, now: now) {
             held.hold(id, at: Self.kept(record, event), for: awaited, now: now.monotonic)
         } else {
             return false
         }
         consumer?.hold(id, now: now)
         return true
+    }
+
+    /// What the record waits for; nil if it can be read now.
+    private mutating func awaited(
+        by event: EventRecord, of id: AssignmentID, now: Now
+    ) -> HeldPartitions.Awaited? {
+        if clockHolds(event.timestamp, of: id, now: now) { return .clock }
+        guard hasSchema[event.binding] else { return nil }
+        return pipeline.awaitedSchema(of: event).map { .schema($0) }
     }
 
     private static func kept(
@@ -67,7 +76,7 @@ extension PlannerLoop {
                 pipeline.skippedRecord(of: id, offset: record.offset, now: now)
                 return true
             }
-            if let awaited = pipeline.awaitedSchema(of: event) {
+            if let awaited = awaited(by: event, of: id, now: now) {
                 held.waits(id, for: awaited)
                 return false
             }
@@ -81,14 +90,15 @@ extension PlannerLoop {
         }
     }
 
-    /// The held partitions, the longest held first.
+    /// The partitions that are held for a schema, the longest held first.
     func heldPartitions(now: Now) -> [WorkerStatus.HeldPartition] {
-        held.partitions.map { _, partition in
-            WorkerStatus.HeldPartition(
+        held.partitions.values.compactMap { partition in
+            guard case .schema(let awaited) = partition.awaited else { return nil }
+            return WorkerStatus.HeldPartition(
                 topic: plan.consumedTopics[partition.records[0].content.binding],
                 partition: partition.records[0].partition,
-                offset: partition.records[0].offset, schema: partition.awaited.schema.rawValue,
-                cause: partition.awaited.unreachable, held: now.monotonic - partition.since)
+                offset: partition.records[0].offset, schema: awaited.schema.rawValue,
+                cause: awaited.unreachable, held: now.monotonic - partition.since)
         }.sorted { $0.held > $1.held }
     }
 

@@ -49,6 +49,9 @@ struct PlannerLoop: ~Copyable {
     let hasSchema: [Bool]
     var held = HeldPartitions()
     var heldReport = HeldReport()
+    var clockHold = ClockHold()
+    var clockReport = ClockReport()
+    var restrictionsWait = RestrictionsWait()
     /// The topics of the event partitions that are ours, by position.
     var topicsOfEvents: [AssignmentID: Int] = [:]
     /// What operators had restricted when this was last looked at.

@@ -130,6 +130,8 @@ package struct WorkerPlan: Sendable {
         bindings = other.bindings
         shutdownTimeout = other.shutdownTimeout
         skipped = other.skipped
+        pipeline.events.changeTTL = other.pipeline.events.changeTTL
+        pipeline.events.payloadTTL = other.pipeline.events.payloadTTL
     }
 
     func isSkipped(topic: Int, partition: Int32, offset: Int64) -> Bool {

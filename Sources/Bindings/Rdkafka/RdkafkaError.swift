@@ -83,6 +83,13 @@ package struct RdkafkaError: Error, Hashable, Sendable, CustomStringConvertible 
 
     package var description: String { "\(code.name): \(message)" }
 
+    /// Whether the user may not read the topic. librdkafka says so of a request for an offset in the
+    /// text alone: as a reason for which it cannot find the offset where reading is to begin.
+    package var isOfAuthorization: Bool {
+        code == .topicAuthorizationFailed
+            || message.contains(ErrorCode.topicAuthorizationFailed.text)
+    }
+
     /// Takes over an error object of the library's.
     init(adopting error: OpaquePointer) {
         code = ErrorCode(rd_kafka_error_code(error))

@@ -35,6 +35,10 @@ package final class TableReader {
     /// Set once the table can no longer be trusted, for instance because its topic was recreated.
     /// The caller must start again with an empty table.
     package private(set) var failure: RdkafkaError?
+    /// Whether all partitions of a topic known at one time have been read to their ends.
+    package func isCaughtUp(topic: Int) -> Bool {
+        replay.caughtUp(topic: topic) == partitions[topic].count
+    }
     /// Whether `failure` is that the log has no record where it was to be read.
     package var isOutsideLog: Bool {
         failure?.code == .offsetOutOfRange || failure?.code == .autoOffsetReset
@@ -49,11 +53,16 @@ package final class TableReader {
         var received: Int64 = -1
         /// The end of the log when librdkafka last reported it.
         var endedAt: Int64 = 0
+        /// Whether the end of the log was reached once.
+        var hasEnded = false
         /// Whether the broker has refused this user the partition and nothing has come since.
         var isRefused = false
 
         /// The offset of the next record.
         var position: Int64 { max(received + 1, endedAt) }
+        /// The offset of the next record; nil if nothing is known of the log. A broker that refuses
+        /// the partition does not say where its log begins, so a known offset is better.
+        var offset: Int64? { received < 0 && !hasEnded ? nil : position }
     }
 
     private var refusedPartitions = 0
@@ -148,13 +157,13 @@ package final class TableReader {
         case .partitionEOF:
             guard let topic = session.index(of: message) else { return }
             reachedEnd(topic: topic, partition: Int(message.partition), at: message.offset)
+        case .autoOffsetReset where error.isOfAuthorization, .topicAuthorizationFailed:
+            guard let topic = session.index(of: message) else { return warn(error, now: now) }
+            refused(topic, Int(message.partition), now: now)
         case .autoOffsetReset, .offsetOutOfRange:
             failure = error
         case .fatal:
             failure = session.client.fatalError ?? error
-        case .topicAuthorizationFailed:
-            guard let topic = session.index(of: message) else { return warn(error, now: now) }
-            refused(topic, Int(message.partition), now: now)
         default:
             warn(error, now: now)
         }
@@ -166,6 +175,7 @@ package final class TableReader {
     private func reachedEnd(topic: Int, partition: Int, at end: Int64) {
         guard partition < partitions[topic].count else { return }
         partitions[topic][partition].endedAt = max(end, partitions[topic][partition].endedAt)
+        partitions[topic][partition].hasEnded = true
         if partitions[topic][partition].isRefused { readAgain(topic, partition) }
         replay.reachedEnd(topic: topic, partition: partition)
     }
@@ -200,10 +210,9 @@ package final class TableReader {
             let refused = rows.indices.filter { rows[$0].isRefused }
             guard !refused.isEmpty else { continue }
             for partition in refused {
-                let received = rows[partition].received
                 list.append(
                     topic: topics[topic], partition: Int32(partition),
-                    offset: received < 0 ? start : received + 1)
+                    offset: rows[partition].offset ?? start)
             }
             pendingWarnings.append(
                 KafkaWarning(

@@ -85,6 +85,8 @@ package struct DeferredTable: ~Copyable {
         var isAnnounced = false
         /// The ticket of the record that this worker has written of the row last; 0 for none.
         var latestTicket: UInt64 = 0
+        /// Whether the row has expired by this worker's clock, which may be ahead.
+        var isHeldBack = false
         var next = none
         var previous = none
     }
@@ -118,6 +120,8 @@ package struct DeferredTable: ~Copyable {
     package private(set) var readyCount = 0
     /// The number of rows that owe nothing, and only keep the time of the last push.
     package internal(set) var sentCount = 0
+    /// The number of rows that are held back since nothing confirms that they have expired.
+    package private(set) var heldBackCount = 0
     package var nextDue: MonotonicTime { waiting.nextDue }
 
     /// The memory of the rows, with their tokens and payloads.
@@ -412,6 +416,15 @@ package struct DeferredTable: ~Copyable {
         rest(row, until: time)
     }
 
+    /// Lets a row that is due, though it may have expired, wait until it is looked at again.
+    package mutating func holdBack(_ row: UInt32, until time: MonotonicTime) {
+        leave(row)
+        rows[Int(row)].state = .waiting
+        rows[Int(row)].isHeldBack = true
+        heldBackCount += 1
+        waiting.insert(row, at: time)
+    }
+
     /// No registration has the row's token. Returns true the first time, and the row waits again.
     package mutating func miss(_ row: UInt32, until time: MonotonicTime) -> Bool {
         if rows[Int(row)].wasMissed { return false }
@@ -527,6 +540,10 @@ package struct DeferredTable: ~Copyable {
             rows[Int(row)].isAnnounced = false
             rows[Int(row)].announcedUntil = Self.distantPast
         }
+        if rows[Int(row)].isHeldBack {
+            rows[Int(row)].isHeldBack = false
+            heldBackCount -= 1
+        }
         switch rows[Int(row)].state {
         case .waiting: waiting.remove(row)
         case .ready: leaveQueue(row)
@@ -578,6 +595,8 @@ extension DeferredTable {
         }
         let sent = rows.count { $0.state != .free && $0.content.isSent }
         precondition(sent == sentCount, "the rows that owe nothing miscount")
+        let heldBack = rows.count { $0.state != .free && $0.isHeldBack }
+        precondition(heldBack == heldBackCount, "the rows that are held back miscount")
         precondition(index.count == count, "the index miscounts")
         waiting.checkInvariants()
         index.checkInvariants()

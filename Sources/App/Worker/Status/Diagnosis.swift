@@ -23,6 +23,7 @@ struct Diagnosis {
         checkEvents()
         // Others suffer from it, and restrictions may be many.
         checkDeferred()
+        checkClock()
         checkRestrictions()
         checkWithheldEvents()
         problems =

@@ -59,6 +59,8 @@ extension PlannerLoop {
         status.producedTopics = plan.producedTopics
         status.hasRoomForEvents = pipeline.hasRoomForEvents
         status.isDeferredPaused = lifecycle.isDeferredPaused
+        status.lacksRestrictions = restrictionsWait.isGivenUp
+        status.clockDoubt = clockDoubt(now: now)
         status.holdMax = max(
             plan.pipeline.holdMax, plan.pipeline.registrationGrace, plan.pipeline.spread)
         status.export = pipeline.traceCounts.map { counts in

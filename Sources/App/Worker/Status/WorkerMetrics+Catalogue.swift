@@ -387,6 +387,21 @@ extension WorkerMetrics {
                 + "a row of the deferred topic, as a deferred push does (`delivery.deferredMax`)."
         ) { $0.load.pacedTokens },
         gauge(
+            "lamplighter_deferred_held_back",
+            "Deferred pushes that have expired by this worker's clock and by no record's time: the "
+                + "clock may be ahead, so they are neither sent nor ended."
+        ) { $0.clockDoubt.deferred },
+        gauge(
+            "lamplighter_partitions_held_by_clock",
+            "Partitions of events that are not read, since this worker's clock is more than ten "
+                + "minutes ahead of the records that are being written."
+        ) { $0.clockDoubt.partitions },
+        gauge(
+            "lamplighter_restrictions_unread",
+            "1 while the worker sends though it could not read the restrictions when it started: "
+                + "what operators have paused, dropped or limited is sent."
+        ) { $0.lacksRestrictions ? 1 : 0 },
+        gauge(
             "lamplighter_deferred_paused",
             "1 while the worker does not read its partitions of the deferred topic, since it has "
                 + "no room for more deferred pushes (`delivery.deferredMax`, "

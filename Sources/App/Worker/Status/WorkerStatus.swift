@@ -84,6 +84,10 @@ struct WorkerStatus: Sendable {
     /// Whether the worker's partitions of `deferred` are not read, since there is no room for more
     /// deferred pushes.
     var isDeferredPaused = false
+    /// Whether events are read though the restrictions could not be.
+    var lacksRestrictions = false
+    /// What is kept from ending since the worker's clock may be ahead.
+    var clockDoubt = ClockDoubt()
     /// How long an event that nothing delays may hold its offset: the longest wait of a push, or
     /// the registration grace period.
     var holdMax = Duration.seconds(10)
