@@ -115,7 +115,7 @@ extension DeferredPushes {
             let slots = book.pushes.lastQueuedOfDeferred(
                 route, most: most + kept, steps: HoldWatch.chunk)
             for slot in slots.dropLast(kept) where hasRoom(book, outbox) {
-                deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+                deferOrSetAside(slot, &book, &outbox, breakers, now: now)
             }
         }
     }

@@ -80,7 +80,7 @@ private struct DeferralBench: ~Copyable {
         ]
         bench.table.wake(now: .after(.seconds(3)), limit: 100)
         // It is announced, and then not sent after all.
-        bench.table.announce(rows[0], until: .after(.seconds(9)))
+        bench.table.announce(rows[0], until: .after(.seconds(9)), now: .after(.seconds(3)))
         bench.table.withdraw(rows[0])
         var offered: [UInt32] = []
         while let row = bench.firstReady(), offered.count < 9 {
