@@ -17,6 +17,7 @@ extension DeferredPushes {
     ) {
         endRows(&book, &outbox)
         writePayloadEnds(book, &outbox)
+        planReading(&book, &outbox, breakers, now: now)
         guard drain == nil else { return }
         table.wake(now: now.monotonic, limit: Self.perTurn)
         sweepExpired(&book, &outbox, now: now)

@@ -26,6 +26,7 @@ package struct DeferredTable: ~Copyable {
     /// The row of each holder, indexed by `HolderID`; 0 for none.
     private var rowsByHolder: [UInt32] = []
     private var sweepPosition = 0
+    var forgetPosition = 0
     private let seed: UInt64
     private let byAddress = PassedByAddress()
 
@@ -87,6 +88,7 @@ package struct DeferredTable: ~Copyable {
     package init(routes: Int, seed: UInt64) {
         ready = Array(repeating: Queue(), count: routes)
         announcedCounts = Array(repeating: 0, count: routes)
+        owedCounts = announcedCounts
         self.seed = seed
         // Row 0 marks an empty place in the index.
         rows.append(
@@ -107,7 +109,9 @@ package struct DeferredTable: ~Copyable {
     package private(set) var takenCount = 0
     package private(set) var readyCount = 0
     /// The number of rows that owe nothing, and only keep the time of the last push.
-    package internal(set) var sentCount = 0
+    package private(set) var sentCount = 0
+    /// The number of rows that owe a push, by route.
+    var owedCounts: [Int]
     package var nextDue: MonotonicTime { waiting.nextDue }
 
     /// The memory of the rows, with their tokens and payloads.
@@ -230,7 +234,7 @@ package struct DeferredTable: ~Copyable {
         while rowsByHolder.count <= holder { rowsByHolder.append(0) }
         rowsByHolder[holder] = number
         index.insert(hash: hash(route, token, coalescingKey), row: number)
-        if content.isSent { sentCount += 1 }
+        countOwed(1, row)
         if isActive { rest(number, until: content.push.notBefore) }
         return number
     }
@@ -410,7 +414,7 @@ package struct DeferredTable: ~Copyable {
     package mutating func remove(_ row: UInt32) {
         let number = Int(row)
         leave(row)
-        if rows[number].content.isSent { sentCount -= 1 }
+        countOwed(-1, rows[number])
         index.remove(
             hash: hash(rows[number].route, tokenBytes(of: row), rows[number].coalescingKey),
             row: row
@@ -442,6 +446,21 @@ package struct DeferredTable: ~Copyable {
     }
 
     // MARK: Inside
+
+    private mutating func countOwed(_ count: Int, _ row: Row) {
+        if row.content.isSent {
+            sentCount += count
+        } else {
+            owedCounts[Int(row.route.rawValue)] += count
+        }
+    }
+
+    /// Whether the row owes nothing and only keeps the time.
+    mutating func setSent(_ row: UInt32, _ isSent: Bool) {
+        countOwed(-1, rows[Int(row)])
+        rows[Int(row)].content.isSent = isSent
+        countOwed(1, rows[Int(row)])
+    }
 
     /// The seeded hash of a key.
     package func hash(
@@ -542,6 +561,12 @@ extension DeferredTable {
         }
         let sent = rows.count { $0.state != .free && $0.content.isSent }
         precondition(sent == sentCount, "the rows that owe nothing miscount")
+        for (route, count) in owedCounts.enumerated() {
+            let owed = rows.count {
+                $0.state != .free && !$0.content.isSent && $0.route.rawValue == route
+            }
+            precondition(owed == count, "the rows that owe a push miscount")
+        }
         precondition(index.count == count, "the index miscounts")
         waiting.checkInvariants()
         index.checkInvariants()

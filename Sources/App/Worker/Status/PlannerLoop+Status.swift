@@ -58,7 +58,6 @@ extension PlannerLoop {
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
         status.hasRoomForEvents = pipeline.hasRoomForEvents
-        status.isDeferredPaused = lifecycle.isDeferredPaused
         status.holdMax = max(
             plan.pipeline.holdMax, plan.pipeline.registrationGrace, plan.pipeline.spread)
         status.export = pipeline.traceCounts.map { counts in

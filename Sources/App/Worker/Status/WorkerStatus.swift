@@ -81,9 +81,6 @@ struct WorkerStatus: Sendable {
     var producedTopics: [String] = []
     /// Whether there is room for the pushes of another event, so that it may be read.
     var hasRoomForEvents = true
-    /// Whether the worker's partitions of `deferred` are not read, since there is no room for more
-    /// deferred pushes.
-    var isDeferredPaused = false
     /// How long an event that nothing delays may hold its offset: the longest wait of a push, or
     /// the registration grace period.
     var holdMax = Duration.seconds(10)
