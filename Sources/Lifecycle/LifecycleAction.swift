@@ -31,7 +31,6 @@ package enum LifecycleAction: Hashable, Sendable {
 /// Which partitions a pause or a resume is about.
 package enum PausedTopics: Hashable, Sendable {
     case events
-    case deferred
     case all
 }
 

@@ -18,7 +18,6 @@ package struct WorkerLifecycle: Sendable {
     package private(set) var end: WorkerEnd?
     package var schedule: TurnSchedule
     private(set) var valve = IntakeValve()
-    private(set) var throttle = DeferredThrottle()
     private(set) var revoke: RevokeDrain?
     private(set) var stop: StopDrain?
     private(set) var restarts = ConsumerRestarts()
@@ -100,19 +99,12 @@ package struct WorkerLifecycle: Sendable {
     package mutating func assigned(
         events: [AssignmentID], deferred: [AssignmentID]
     ) -> [LifecycleAction] {
-        // A pause ends with its assignment, but valve and throttle remember it.
+        // A pause ends with its assignment, but the valve remembers it.
         if open.events.isEmpty { valve.reset() }
-        if open.deferred.isEmpty { throttle.reset() }
         open.open(events: events, deferred: deferred)
         if stop != nil { return [.pause(.all)] }
-        var actions: [LifecycleAction] = []
         // Partitions that are assigned later than the paused ones are paused too.
-        if valve.isPaused { actions.append(.pause(.events)) }
-        if throttle.isPaused {
-            actions.append(.pause(.deferred))
-            actions += deferred.map { .markReplayed($0) }
-        }
-        return actions
+        return valve.isPaused ? [.pause(.events)] : []
     }
 
     /// The group wants these partitions back and waits; what can end soon may still end.
@@ -167,27 +159,11 @@ package struct WorkerLifecycle: Sendable {
         case .resume: actions.append(.resume(.events))
         case .poll: break
         }
-        // Room that a drain makes is not filled again.
-        if revoke == nil {
-            switch throttle.next(
-                hasRoom: room.hasRoomForDeferred, isRelaxed: room.isDeferredRelaxed,
-                now: now.monotonic)
-            {
-            case .pause:
-                actions.append(.pause(.deferred))
-                actions += open.deferred.map { .markReplayed($0) }
-            case .resume: actions.append(.resume(.deferred))
-            case nil: break
-            }
-        }
         // While the events are paused the poll brings none, and must go on all the same.
         let limit = valve.isPaused ? TurnBudget.events : min(TurnBudget.events, room.events)
         precondition(limit > 0, "a poll for no record answers no rebalance")
         return PollPlan(actions: actions, limit: limit)
     }
-
-    /// Whether partitions of `deferred` are not read, since there is no room for their pushes.
-    package var isDeferredPaused: Bool { throttle.isPaused && !open.deferred.isEmpty }
 
     /// Whether no events are to be read: there is no room, or the worker stops.
     package var isIntakePaused: Bool { stop != nil || valve.isPaused }
@@ -227,19 +203,11 @@ package struct IntakeRoom: Sendable {
     package var events: Int
     /// Whether half of the slots are free.
     package var isHalfFree: Bool
-    /// Whether another record of `deferred` fits.
-    package var hasRoomForDeferred: Bool
-    /// Whether so much is free for deferred pushes that reading may go on after a pause.
-    package var isDeferredRelaxed: Bool
 
-    package init(
-        events: Int, isHalfFree: Bool, hasRoomForDeferred: Bool, isDeferredRelaxed: Bool
-    ) {
+    package init(events: Int, isHalfFree: Bool) {
         precondition(events >= 0, "there is room for events or for none")
         self.events = events
         self.isHalfFree = isHalfFree
-        self.hasRoomForDeferred = hasRoomForDeferred
-        self.isDeferredRelaxed = isDeferredRelaxed
     }
 }
 

@@ -84,6 +84,10 @@ package struct Counters: Sendable, Equatable {
     /// Records of `deferred` that were written again, because the tombstone of an older record hid
     /// them, or a record that says less.
     package var deferredRewritten = 0
+    /// Records of `deferred` that were left in Kafka, or whose rows have left the memory, for want of
+    /// room; and how many times a partition was read again for them.
+    package var deferredForgotten = 0
+    package var deferredReadings = 0
 
     // On the way.
     package var handedOver = 0

@@ -10,6 +10,8 @@ struct DeferredAssignments {
         let id: AssignmentID
         let partition: Int32
         var isReplayed = false
+        /// One past the last record that was read.
+        var nextOffset: Int64 = 0
     }
 
     /// Indexed by ordinal; nil for a partition that is not ours or not of `deferred`.
@@ -26,6 +28,13 @@ struct DeferredAssignments {
         entries[ordinal] = Entry(id: id, partition: partition)
         replaying += 1
     }
+
+    /// A record was read.
+    mutating func received(_ id: AssignmentID, offset: Int64) {
+        entries[Int(id.ordinal)]!.nextOffset = offset + 1
+    }
+
+    func nextOffset(of id: AssignmentID) -> Int64 { entry(id)!.nextOffset }
 
     /// The partition has been read to its end.
     mutating func replayed(_ id: AssignmentID) {

@@ -63,7 +63,7 @@ extension DeferredPushes {
         _ slot: UInt32, areWalking: Bool, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
         // Whether an older payload may still come to a token whose newer one has been accepted.
-        let mayBeOvertaken = assignments.isReplaying || areWalking
+        let mayBeOvertaken = assignments.isReplaying || areWalking || !forgotten.isEmpty
         guard mayBeOvertaken || !order.isEmpty || table.count > 0 else { return }
         let (route, key) = (book.pushes.route(of: slot), book.pushes.coalescingKey(of: slot))
         let content = book.pushes[slot].content

@@ -56,7 +56,7 @@ extension DeferredPushes {
                 outbox.writeDeferral(
                     partition: table.partition(of: row), key: key(of: row, book), value: nil,
                     endedOffset: table.offset(of: row))
-                if table.hasUnreadRewrites(row) { noteEnd(of: row) }
+                noteEnd(of: row)
             }
             table.remove(row)
         }

@@ -18,6 +18,7 @@ extension DeferredPushes {
         endRows(&book, &outbox)
         announcements.advance(now: now.monotonic)
         writePayloadEnds(book, &outbox)
+        planReading(&book, &outbox, breakers, now: now)
         guard drain == nil else { return }
         table.wake(now: now.monotonic, limit: Self.perTurn)
         sweepExpired(&book, &outbox, now: now)

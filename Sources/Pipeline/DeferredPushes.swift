@@ -3,6 +3,7 @@
 
 internal import Audience
 internal import Deferral
+internal import Delivery
 internal import FlatMemory
 internal import Intake
 internal import Ledger
@@ -25,6 +26,16 @@ struct DeferredPushes: ~Copyable {
     /// Tombstones for payloads in other workers' partitions for which there is no room yet.
     var ends: PayloadEnds
     var unreadRewrites = UnreadRewrites()
+    /// What there was no room for.
+    var forgotten = ForgottenRows()
+    /// The partition that is read again at the moment.
+    var reading: Reading?
+    /// How many times partitions were read again, and which was last.
+    var readings = 0
+    var lastReread: UInt32 = 0
+    var readsAgainAt = MonotonicTime(nanoseconds: .min)
+    /// When rows may be forgotten again, after none could be.
+    var makesRoomAt = MonotonicTime(nanoseconds: .min)
     /// Set while partitions are given up or the worker is about to stop: what waits in `deferred`
     /// is left there.
     var drain: Drain?
@@ -49,30 +60,19 @@ struct DeferredPushes: ~Copyable {
         decoder = TokenRecordDecoder(routing: routing)
     }
 
-    /// Whether another record of `deferred` may be read.
+    /// Whether one more row may be made that owes a push.
     func hasRoomForRecords(_ book: borrowing PushBook) -> Bool {
         rowsOwed < rowsOwedMax(book) && table.bodies.bytes < book.settings.deferredBytesMax
     }
 
-    /// Whether reading of `deferred` may go on after it was paused for want of room: a sixteenth of
-    /// each bound of `hasRoomForRecords` is free.
-    func isRelaxed(_ book: borrowing PushBook) -> Bool {
-        rowsOwed <= Self.relaxed(rowsOwedMax(book))
-            && table.bodies.bytes <= Self.relaxed(book.settings.deferredBytesMax)
-    }
-
     /// The rows whose push is owed. The others are bounded where they are made.
-    private var rowsOwed: Int { table.count - table.sentCount }
+    var rowsOwed: Int { table.count - table.sentCount }
 
-    /// A partition that is not read to its end has rows whose tombstones are still to come. There may
-    /// be as many again: where they do not fit, they are sent before their tombstones are read, once
-    /// more than owed.
-    private func rowsOwedMax(_ book: borrowing PushBook) -> Int {
-        book.settings.deferredMax * (assignments.isReplaying ? 2 : 1)
-    }
+    func rowsOwedMax(_ book: borrowing PushBook) -> Int { book.settings.deferredMax }
 
-    /// The most of a bound that may be in use then. Of a bound below 16 one row is free.
-    private static func relaxed(_ bound: Int) -> Int { bound - max(1, bound / 16) }
+    /// The most of a bound that is in use after rows have made room. Of a bound below 16 one row is
+    /// free.
+    static func relaxed(_ bound: Int) -> Int { bound - max(1, bound / 16) }
 
     /// How many payloads this worker has forgotten, so that a newer one will not end them.
     var payloadsForgotten: Int { order.forgotten + ends.dropped }
@@ -91,7 +91,6 @@ struct DeferredPushes: ~Copyable {
     mutating func replayed(
         _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
-        // Each pause says it of all partitions.
         guard !assignments.isReplayed(id) else { return }
         assignments.replayed(id)
         var hidden: [UInt32] = []
@@ -104,6 +103,8 @@ struct DeferredPushes: ~Copyable {
         _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox
     ) {
         endRows(&book, &outbox)
+        if reading?.id == id { reading = nil }
+        forgotten.close(id)
         assignments.close(id)
         unreadRewrites.close(id)
         marks.close(id.epoch)
@@ -116,42 +117,56 @@ struct DeferredPushes: ~Copyable {
     /// A record of `deferred` was read.
     mutating func read(
         _ record: DeferredRecord, of id: AssignmentID, _ book: inout PushBook,
-        _ outbox: inout Outbox, now: Now
+        _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers, now: Now
     ) throws(UnreadableRecord) {
         precondition(assignments.isOpen(id), "a record of a partition that is not ours: \(id)")
         endRows(&book, &outbox)
         book.countRead()
+        assignments.received(id, offset: record.offset)
         let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
         let row = rowOfKey(id)
         if !unreadRewrites.isEmpty, isOfEndedRow(record, of: id) { return }
-        if let push {
-            try keep(push, in: row, of: id, record, &book, &outbox, now: now)
+        if push == nil, let readAt = record.endedPayloadAt {
+            acceptedElsewhere(readAt: readAt, book, now: now)
+        }
+        // A row is made of a record that a tombstone of this worker is about to hide: it must be
+        // written again before Kafka compacts it away.
+        let isHidden =
+            push != nil && row == nil && !unreadRewrites.isEmpty
+            && unreadRewrites.contains(hashOfKey, of: id)
+        if !isHidden, isLeft(record, row, of: id, &book) { return }
+        let isActive = assignments.isReplayed(id)
+        guard let push else {
+            if let row {
+                ended(row, by: record, of: id, isActive: isActive, &book, &outbox, now: now)
+            }
             return
         }
-        if let readAt = record.endedPayloadAt { acceptedElsewhere(readAt: readAt, book, now: now) }
-        guard let row else { return }
-        // A payload that is newer than the accepted one is still owed, like a record that a
-        // tombstone hides.
-        let isNewer =
-            table.coalescingKey(of: row) != 0
-            && record.endedPayloadAt.map { table.payloadReadAt(of: row) > $0 } ?? false
-        ended(
-            row, upTo: isNewer ? -1 : record.endedOffset ?? record.offset,
-            isDropped: record.isDropped, of: id, &book, &outbox, now: now)
+        if row == nil, !isHidden, !push.isSent || push.payload != nil,
+            !makeRoom(for: tokenKey.route, &book, breakers, now: now)
+        {
+            return leave(record, of: id, &book)
+        }
+        _ = try keep(push, in: row, of: id, record, isActive: isActive, &book, &outbox, now: now)
     }
 
     /// Whether the record is a rewrite of a row that has ended here since. A tombstone says that no
     /// more such records follow.
     private mutating func isOfEndedRow(_ record: DeferredRecord, of id: AssignmentID) -> Bool {
-        let hash = tokenKey.token.withUnsafeBytes { token in
-            table.hash(tokenKey.route, token, tokenKey.coalescingKey)
-        }
         if record.value == nil {
             unreadRewrites.tombstoneRead(
-                hash, of: id, upTo: record.endedOffset ?? record.offset)
+                hashOfKey, of: id, upTo: record.endedOffset ?? record.offset)
             return false
         }
-        return record.endedOffset.map { unreadRewrites.isEnded(hash, of: id, saidAt: $0) } ?? false
+        return record.endedOffset.map { unreadRewrites.isEnded(hashOfKey, of: id, saidAt: $0) }
+            ?? false
+    }
+
+    /// The hash of `tokenKey`.
+    var hashOfKey: UInt64 {
+        tokenKey.token.withUnsafeBytes { token in
+            table.hash(tokenKey.route, token, tokenKey.coalescingKey)
+        }
     }
 
     /// The row of `tokenKey` in this partition.
@@ -163,10 +178,13 @@ struct DeferredPushes: ~Copyable {
         }
     }
 
-    private mutating func keep(
+    /// Takes over what the record says.
+    /// - Parameter isActive: whether its partition has been read to the end, and is not read again.
+    /// - Returns: the row that was made, if there was none.
+    mutating func keep(
         _ push: DeferredPush, in row: UInt32?, of id: AssignmentID, _ record: DeferredRecord,
-        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
-    ) throws(UnreadableRecord) {
+        isActive: Bool, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) throws(UnreadableRecord) -> UInt32? {
         var content = try content(of: push, &book, now: now)
         book.witness.look(now: now)
         if let sourceAt = push.sourceAt { book.witness.read(sourceAt, now: now) }
@@ -178,13 +196,11 @@ struct DeferredPushes: ~Copyable {
             let subject = push.subjectOfPayload
             if !subject.isEmpty { table.add(subject: subject, to: content.push.body) }
         }
-        // The offset at which the content was first written, if this is a rewrite.
-        let saidAt = record.endedOffset.map { min($0, record.offset) } ?? record.offset
-        let isActive = assignments.isReplayed(id)
+        let saidAt = record.saidAt
         if content.isSent, hasNoRoomForGap(of: row, saidAt: saidAt, book) {
             book.counters.gapsForgotten += 1
             if let row { table.forget(row, &book.tracker) }
-            return
+            return nil
         }
         if let row {
             let needsRewrite = table.replace(
@@ -200,6 +216,7 @@ struct DeferredPushes: ~Copyable {
                 rewrite(row, &book, &outbox, now: now)
             }
             endIfSuperseded(row, &book, &outbox)
+            return nil
         } else {
             let row = tokenKey.token.withUnsafeBytes { token in
                 table.insert(
@@ -209,6 +226,7 @@ struct DeferredPushes: ~Copyable {
                     saidAt: saidAt, isActive: isActive, &book.tracker)
             }
             endIfSuperseded(row, &book, &outbox)
+            return row
         }
     }
 
@@ -255,23 +273,28 @@ struct DeferredPushes: ~Copyable {
     }
 
     /// A tombstone was read for this row's key.
-    private mutating func ended(
-        _ row: UInt32, upTo offset: Int64, isDropped: Bool, of id: AssignmentID,
+    mutating func ended(
+        _ row: UInt32, by record: DeferredRecord, of id: AssignmentID, isActive: Bool,
         _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
-        if table.offset(of: row) > offset {
+        // A payload that is newer than the accepted one is still owed, like a record that a
+        // tombstone hides.
+        let isNewer =
+            table.coalescingKey(of: row) != 0
+            && record.endedPayloadAt.map { table.payloadReadAt(of: row) > $0 } ?? false
+        if isNewer || table.offset(of: row) > record.endedOffset ?? record.offset {
             // The record was written after the owner's reading and before its tombstone, which
             // hides the record from the next owner.
             table.hide(row)
-            if assignments.isReplayed(id) { rewrite(row, &book, &outbox, now: now) }
+            if isActive { rewrite(row, &book, &outbox, now: now) }
         } else if table.isTaken(row) {
             table.revoke(row)
         } else {
             // A replay reads the tombstones of earlier days.
-            if isDropped, assignments.isReplayed(id), !table.content(of: row).isSent {
+            if record.isDropped, isActive, !table.content(of: row).isSent {
                 book.endUnqueued(.dropped, table.route(of: row), table.content(of: row).push.type)
             }
-            if assignments.isReplayed(id), table.hasUnreadRewrites(row) {
+            if isActive, table.hasUnreadRewrites(row) {
                 // A rewrite comes behind this tombstone, and another one must end it.
                 table.drop(row, &book.tracker)
                 endRows(&book, &outbox)
@@ -293,6 +316,9 @@ package struct DeferredRecord {
     var endedPayloadAt: WallTime?
     /// Whether there is a header `DeferredPush.droppedHeader`.
     var isDropped: Bool
+
+    /// The offset at which the content was first written: another one if this is a rewrite.
+    var saidAt: Int64 { endedOffset.map { min($0, offset) } ?? offset }
 
     package init(
         offset: Int64, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
@@ -320,6 +346,7 @@ extension DeferredPushes {
         table.checkInvariants()
         order.checkInvariants()
         ends.checkInvariants()
+        forgotten.checkInvariants()
         assignments.checkInvariants()
     }
 }

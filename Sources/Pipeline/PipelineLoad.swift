@@ -10,6 +10,9 @@ package struct PipelineLoad: Sendable, Equatable {
     package var holders: Int
     /// Pushes that wait in the `deferred` partitions that are ours.
     package var deferred: Int
+    /// About how many records of these partitions are left in Kafka, since there was no room for
+    /// their pushes.
+    package var forgotten: Int
     /// Tokens of these partitions that were sent a push and are owed none: their rows keep the time
     /// until the minimum gap is over.
     package var pacedTokens: Int
@@ -23,8 +26,8 @@ package struct PipelineLoad: Sendable, Equatable {
 
     package init(
         queued: Int = 0, inFlight: Int = 0, resting: Int = 0, fanOuts: Int = 0, holders: Int = 0,
-        deferred: Int = 0, pacedTokens: Int = 0, heldBack: Int = 0, unacknowledged: Int = 0,
-        refused: Int = 0, payloadBytes: Int = 0
+        deferred: Int = 0, forgotten: Int = 0, pacedTokens: Int = 0, heldBack: Int = 0,
+        unacknowledged: Int = 0, refused: Int = 0, payloadBytes: Int = 0
     ) {
         self.queued = queued
         self.inFlight = inFlight
@@ -32,6 +35,7 @@ package struct PipelineLoad: Sendable, Equatable {
         self.fanOuts = fanOuts
         self.holders = holders
         self.deferred = deferred
+        self.forgotten = forgotten
         self.pacedTokens = pacedTokens
         self.heldBack = heldBack
         self.unacknowledged = unacknowledged

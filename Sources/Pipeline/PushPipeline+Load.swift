@@ -69,12 +69,6 @@ extension PushPipeline {
     /// The events of one partition that have not ended.
     package func eventsUnderWay(of id: AssignmentID) -> Int { book.tracker.holderCount(of: id) }
 
-    /// Whether another record of `deferred` may be read.
-    package var hasRoomForDeferredRecords: Bool { deferral.hasRoomForRecords(book) }
-
-    /// Whether reading of `deferred` may go on after it was paused for want of room.
-    package var isDeferredRelaxed: Bool { deferral.isRelaxed(book) }
-
     // MARK: What it holds
 
     /// How many records or failures of one topic are unacknowledged, and about how many bytes they
@@ -97,8 +91,8 @@ extension PushPipeline {
             resting: book.pushes.restingCount, fanOuts: movingWalks + late.count,
             holders: book.tracker.holderCount,
             deferred: deferral.table.count - deferral.table.sentCount,
-            pacedTokens: deferral.table.sentCount, heldBack: deferral.table.heldBackCount,
-            unacknowledged: outbox.unacknowledged,
+            forgotten: deferral.forgotten.count, pacedTokens: deferral.table.sentCount,
+            heldBack: deferral.table.heldBackCount, unacknowledged: outbox.unacknowledged,
             refused: outbox.tickets.refused,
             payloadBytes: book.pushes.bodies.bytes)
     }

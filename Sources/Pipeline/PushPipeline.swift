@@ -266,13 +266,28 @@ package struct PushPipeline: ~Copyable {
         _ record: DeferredRecord, of id: AssignmentID, now: Now
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
-            try deferral.read(record, of: id, &book, &outbox, now: now)
+            try deferral.read(record, of: id, &book, &outbox, breakers, now: now)
         } catch {
             book.setAside.add(.deferred, error.code)
             return error
         }
         book.counters.deferredRead += 1
         return nil
+    }
+
+    /// The partition of `deferred` that is to be read once more from an offset on, beside the group;
+    /// nil while none is. Another number means another reading, and that the one before is over.
+    package var deferredReading: DeferredReading? { deferral.reading?.reread }
+
+    /// A record of the partition of `deferredReading`. One that cannot be read was told of when it was
+    /// read for the first time.
+    package mutating func deferredReadAgain(_ record: DeferredRecord, now: Now) {
+        try? deferral.readAgain(record, &book, &outbox, breakers, now: now)
+    }
+
+    /// The partition of `deferredReading` has no record between the last one and this offset.
+    package mutating func deferredReadAgain(upTo offset: Int64, now: Now) {
+        deferral.readAgain(upTo: offset, &book, &outbox, now: now)
     }
 
     // MARK: Pushes go out
@@ -381,11 +396,12 @@ package struct PushPipeline: ~Copyable {
     package func nextDue(now: Now) -> MonotonicTime {
         if handover.isCutShort { return now.monotonic }
         if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
-        let due = min(
+        var due = min(
             min(book.pushes.nextWake, outbox.letters.nextDue, outbox.repeated.nextDue),
             min(
                 deferral.table.nextDue, breakers.nextDue(now: now.monotonic),
                 fanOut.nextPaced(book)))
+        due = deferral.nextReading(now: now.monotonic).map { min(due, $0) } ?? due
         // What waits for a limit waits in a queue, or as a row whose time has come.
         guard book.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }
         return min(due, breakers.nextQuota)

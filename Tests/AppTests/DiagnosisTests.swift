@@ -250,19 +250,16 @@ internal import Testing
     }
 
     @Test func `deferred pushes without room are told with what makes room`() {
-        let text = problem {
-            $0.isDeferredPaused = true
-            $0.load.deferred = 1_000_000
-        }
+        let text = problem { $0.load.forgotten = 1_000_000 }
         #expect(
-            text == "warning: The worker has 1,000,000 deferred pushes and no room for more, so "
-                + "its partitions of the deferred topic are not read: pushes of any app that are "
-                + "deferred there wait in Kafka, and may expire. Correct what makes pushes wait, "
-                + "such as a credential that is refused; resume what is paused, or drop it; else "
-                + "raise delivery.deferredMax and delivery.queuedBytesMax if memory allows, or add "
-                + "workers.")
+            text == "warning: The worker has no room for more deferred pushes, so about 1,000,000 "
+                + "records of the deferred topic are left in Kafka: what may not be sent at the "
+                + "moment, or has the largest backlog. They are read again when they may be sent, "
+                + "and may expire before. Correct what makes pushes wait, such as a credential that "
+                + "is refused; resume what is paused, or drop it; else raise delivery.deferredMax "
+                + "and delivery.queuedBytesMax if memory allows, or add workers.")
         let caused = diagnosis {
-            $0.isDeferredPaused = true
+            $0.load.forgotten = 1
             $0.breakers = [TrippedBreaker(name: "x", cause: .silent, probeIn: nil)]
         }
         #expect(caused.problems.map(\.severity) == [.error, .warning], "the breaker is why")

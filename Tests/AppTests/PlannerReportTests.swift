@@ -90,13 +90,13 @@ internal import Testing
         func report(_ isPaused: Bool, at seconds: Int64) {
             let later = Now(
                 monotonic: now.monotonic + .seconds(seconds), wall: now.wall + .seconds(seconds))
-            watch.report(
-                isDeferredPaused: isPaused, deferred: 1_000_000, now: later, logger: logger)
+            watch.report(forgotten: isPaused ? 1_000_000 : 0, now: later, logger: logger)
         }
         let warning =
             "warning no room for more deferred pushes (delivery.deferredMax, "
-            + "delivery.queuedBytesMax): further ones wait in Kafka [deferred=1000000]"
-        let notice = "notice deferred pushes no longer wait in Kafka for room []"
+            + "delivery.queuedBytesMax): those that may not be sent are left in Kafka, and read again "
+            + "later [left=1000000]"
+        let notice = "notice all deferred pushes that were left in Kafka have been read again []"
         report(false, at: 0)
         #expect(lines.taken().isEmpty)
         for second in 1..<200 as Range<Int64> { report(true, at: second) }
@@ -112,7 +112,7 @@ internal import Testing
         func report(_ isPaused: Bool, at seconds: Int64) {
             let later = Now(
                 monotonic: now.monotonic + .seconds(seconds), wall: now.wall + .seconds(seconds))
-            watch.report(isDeferredPaused: isPaused, deferred: 1, now: later, logger: logger)
+            watch.report(forgotten: isPaused ? 1 : 0, now: later, logger: logger)
         }
         for second in 0..<60 as Range<Int64> { report(second.isMultiple(of: 2), at: second) }
         #expect(lines.taken().count == 2, "the first pause and its end")

@@ -116,14 +116,11 @@ internal import Testing
         }
     }
 
-    @Test func `a worker tells whether it reads its partitions of the deferred topic`() {
-        for (isPaused, value) in [(true, 1), (false, 0)] {
-            var status = Self.status
-            status.isDeferredPaused = isPaused
-            let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
-            let line = "lamplighter_deferred_paused \(value)"
-            #expect(text.split(separator: "\n").contains { $0 == line })
-        }
+    @Test func `a worker tells how much of the deferred topic it has left in Kafka`() {
+        var status = Self.status
+        status.load.forgotten = 7
+        let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
+        #expect(text.split(separator: "\n").contains { $0 == "lamplighter_deferred_left 7" })
     }
 
     @Test func `a replay tells how far it is, and nothing once it is over`() {

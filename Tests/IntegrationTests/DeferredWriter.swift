@@ -36,4 +36,19 @@ struct DeferredWriter {
         producer.pollReports(now: .current) { offset = $0.position?.offset }
         return try #require(offset)
     }
+
+    /// Writes many at once.
+    func write(_ keys: [String], _ push: DeferredPush) throws {
+        let value = DeferredEncoder.value(push)
+        for key in keys {
+            let acceptance = Array(key.utf8).withUnsafeBytes { key in
+                value.withUnsafeBytes {
+                    producer.produce(topic: 0, key: key, value: $0, headers: [], ticket: 1)
+                }
+            }
+            try #require(acceptance == .accepted)
+        }
+        try #require(producer.flush(timeout: .seconds(20)))
+        producer.pollReports(now: .current) { _ in }
+    }
 }

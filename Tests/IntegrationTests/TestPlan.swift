@@ -27,6 +27,8 @@ struct TestPlan: Sendable {
     var controlGap = Duration.zero
     /// `delivery.queuedMax`: how many pushes a worker holds; nil for the default.
     var queuedMax: Int?
+    /// `delivery.deferredMax`: how many deferred pushes a worker keeps in memory; nil for the default.
+    var deferredMax: Int?
     /// How many requests APNs is sent at a time, all on one connection; nil for the defaults.
     var streamsMax: Int?
     /// `deadLetters.repeatAfter`: zero writes a letter for each failure.
@@ -80,6 +82,7 @@ struct TestPlan: Sendable {
         configuration.holdMax = holdMax
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
         if let queuedMax { configuration.delivery.append(("queuedMax", "\(queuedMax)")) }
+        if let deferredMax { configuration.delivery.append(("deferredMax", "\(deferredMax)")) }
         if let streamsMax {
             configuration.apns += [
                 ("connections", "1"), ("connectionsMax", "1"), ("streamsMax", "\(streamsMax)"),

@@ -52,89 +52,10 @@ internal import Testing
         #expect(life.assign([life.second]) == [])
     }
 
-    @Test
-    func `the intake pauses deferred pushes that do not fit, and lets those begin that are here`() {
-        life.room.hasRoomForDeferred = false
-        #expect(
-            life.poll().actions == [.pause(.deferred), .markReplayed(life.rows)])
-        #expect(life.poll().actions == [])
-        life.room.hasRoomForDeferred = true
-        #expect(life.poll().actions == [.resume(.deferred)])
-        #expect(life.poll().actions == [])
-    }
-
-    @Test func `the intake reads deferred pushes again only when enough of their room is free`() {
-        life.room.isDeferredRelaxed = false
-        #expect(life.poll().actions == [], "there is room, so nothing is paused")
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        life.room.hasRoomForDeferred = true
-        #expect(life.poll().actions == [], "the first free row resumes nothing")
-        life.room.isDeferredRelaxed = true
-        #expect(life.poll().actions == [.resume(.deferred)])
-        life.room.isDeferredRelaxed = false
-        #expect(life.poll().actions == [], "and reading goes on until the room is full")
-    }
-
-    @Test func `the intake pauses a partition of deferred that is assigned while they are paused`()
-    {
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        #expect(
-            life.assign([life.second], deferred: [life.moreRows]) == [
-                .pause(.deferred), .markReplayed(life.moreRows),
-            ])
-    }
-
-    @Test
-    func `the intake pauses no deferred pushes of a new assignment when those that were are gone`()
-    {
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        _ = life.lose([life.rows])
-        #expect(life.assign([], deferred: [life.moreRows]) == [])
-        #expect(
-            life.poll().actions == [.pause(.deferred), .markReplayed(life.moreRows)],
-            "and looks again")
-    }
-
-    @Test func `the intake says whether deferred pushes wait in Kafka for this worker`() {
-        #expect(!life.lifecycle.isDeferredPaused)
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        #expect(life.lifecycle.isDeferredPaused)
-        life.room.hasRoomForDeferred = true
-        _ = life.poll()
-        #expect(!life.lifecycle.isDeferredPaused)
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        _ = life.lose([life.rows])
-        #expect(!life.lifecycle.isDeferredPaused, "they wait for another worker now")
-    }
-
-    @Test func `the intake does not fill again what a revoke frees of the deferred pushes`() {
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        life.revoke([life.first])
-        life.room.hasRoomForDeferred = true
-        #expect(life.poll().actions == [])
-        _ = life.advance()
-        #expect(life.poll().actions == [.resume(.deferred)])
-    }
-
     @Test func `a partition of deferred that is read to its end begins, and no other`() {
         #expect(life.lifecycle.endReached(life.rows) == [.markReplayed(life.rows)])
         #expect(life.lifecycle.endReached(life.first) == [])
         _ = life.lose([life.rows])
         #expect(life.lifecycle.endReached(life.rows) == [])
-    }
-
-    @Test func `events and deferred pushes are paused apart`() {
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        life.fill()
-        life.empty()
-        #expect(life.poll().actions == [.resume(.events)])
-        #expect(life.lifecycle.throttle.isPaused)
     }
 }

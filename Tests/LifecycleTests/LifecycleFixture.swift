@@ -25,8 +25,7 @@ final class LifecycleFixture {
     var states: [AssignmentID: DrainState] = [:]
     var hasDeliveryEnded = false
     /// The room for records; plenty by default.
-    var room = IntakeRoom(
-        events: 1000, isHalfFree: true, hasRoomForDeferred: true, isDeferredRelaxed: true)
+    var room = IntakeRoom(events: 1000, isHalfFree: true)
 
     static let drainMax = Duration.milliseconds(2250)
     static let patience = Duration.seconds(20)

@@ -164,12 +164,4 @@ internal import Testing
         _ = life.lose([life.first, life.second, life.rows])
         #expect(life.advance() == [.drainDelivery])
     }
-
-    @Test func `a stop resumes no deferred pushes that were paused for want of memory`() {
-        life.room.hasRoomForDeferred = false
-        _ = life.poll()
-        _ = life.stop()
-        life.room.hasRoomForDeferred = true
-        #expect(life.poll() == PollPlan(limit: TurnBudget.events))
-    }
 }

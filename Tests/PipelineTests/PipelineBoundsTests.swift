@@ -104,83 +104,6 @@ internal import Testing
         #expect(fixture.roomForRegistrations == 1)
     }
 
-    @Test func `deferred records wait while there are as many as may be, or as large`() {
-        let fixture = fixture { settings in
-            settings.deferredMax = 2
-            settings.deferredBytesMax = 20
-        }
-        let deferred = DeferredFixture(fixture)
-        deferred.assign()
-        #expect(fixture.hasRoomForDeferredRecords)
-        let payload = #","payload":{"aps":{"alert":"abcdefgh"}}"#
-        write(deferred, fixture, "com.example.Home/09/0000000000000001", "device", payload)
-        #expect(!fixture.hasRoomForDeferredRecords)
-        // Nobody registers the token: it ends after half a minute, and its payload with it.
-        for _ in 0..<3 { fixture.pass(.seconds(31)) }
-        #expect(fixture.hasRoomForDeferredRecords)
-        for token in ["01", "02"] {
-            #expect(fixture.hasRoomForDeferredRecords)
-            write(deferred, fixture, "com.example.Home.push-type.controls/\(token)", "control")
-        }
-        #expect(!fixture.hasRoomForDeferredRecords)
-    }
-
-    /// Below 16 rows one free row is enough, or a small table would never be read again.
-    @Test(arguments: [(1, 0), (4, 3), (15, 14), (16, 15), (32, 30)])
-    func `deferred records are read again when a sixteenth of their room is free`(
-        rowsMax: Int, relaxedMax: Int
-    ) {
-        let fixture = fixture { $0.deferredMax = rowsMax }
-        let deferred = DeferredFixture(fixture)
-        deferred.assign()
-        #expect(fixture.isDeferredRelaxed)
-        for count in 1...rowsMax {
-            let token = count < 10 ? "0\(count)" : "\(count)"
-            write(
-                deferred, fixture, "com.example.Home.push-type.controls/\(token)", "control",
-                after: .seconds(60))
-            #expect(fixture.load.deferred == count)
-            #expect(fixture.isDeferredRelaxed == (count <= relaxedMax), "\(count) rows")
-            #expect(fixture.hasRoomForDeferredRecords == (count < rowsMax), "\(count) rows")
-        }
-    }
-
-    /// What was sent and ended in the last hour is in the topic too, before its tombstone.
-    @Test func `deferred records have twice the room until their partition is read to its end`() {
-        let fixture = fixture { $0.deferredMax = 2 }
-        let deferred = DeferredFixture(fixture)
-        deferred.beginAssignment()
-        for token in 1...4 {
-            #expect(fixture.hasRoomForDeferredRecords, "\(token)")
-            write(
-                deferred, fixture, "com.example.Home.push-type.controls/0\(token)", "control",
-                after: .seconds(60))
-        }
-        #expect(!fixture.hasRoomForDeferredRecords && !fixture.isDeferredRelaxed)
-        for offset in 0..<3 as Range<Int64> {
-            deferred.write(
-                DeferredFixture.Record(
-                    key: deferred.log[Int(offset)].key, value: nil, endedOffset: offset))
-        }
-        deferred.finishReplay()
-        #expect(fixture.load.deferred == 1 && fixture.hasRoomForDeferredRecords)
-        write(
-            deferred, fixture, "com.example.Home.push-type.controls/09", "control",
-            after: .seconds(60))
-        #expect(!fixture.hasRoomForDeferredRecords)
-    }
-
-    @Test func `deferred records are read again when a sixteenth of their bytes is free`() {
-        let fixture = fixture { $0.deferredBytesMax = 20 }
-        let deferred = DeferredFixture(fixture)
-        deferred.assign()
-        let payload = #","payload":{"aps":{"alert":"abcdefgh"}}"#
-        write(
-            deferred, fixture, "com.example.Home/09/0000000000000001", "device", payload,
-            after: .seconds(60))
-        #expect(!fixture.isDeferredRelaxed)
-    }
-
     private func write(
         _ deferred: DeferredFixture, _ fixture: PipelineFixture, _ key: String, _ word: String,
         _ more: String = "", after delay: Duration = .zero
@@ -260,7 +183,5 @@ internal import Testing
 extension PipelineFixture {
     fileprivate var roomForEvents: Int { pipeline.roomForEvents }
     fileprivate var roomForRegistrations: Int { pipeline.roomForRegistrations }
-    fileprivate var hasRoomForDeferredRecords: Bool { pipeline.hasRoomForDeferredRecords }
-    fileprivate var isDeferredRelaxed: Bool { pipeline.isDeferredRelaxed }
     fileprivate var nextDue: MonotonicTime { pipeline.nextDue(now: now) }
 }

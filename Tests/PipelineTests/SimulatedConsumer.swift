@@ -101,8 +101,8 @@ struct SimulatedConsumer {
 extension PausedTopics {
     func include(_ place: SimulatedConsumer.Place) -> Bool {
         switch (self, place) {
-        case (.all, _), (.events, .events), (.deferred, .deferred): true
-        case (.events, .deferred), (.deferred, .events): false
+        case (.all, _), (.events, .events): true
+        case (.events, .deferred): false
         }
     }
 }

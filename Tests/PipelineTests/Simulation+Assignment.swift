@@ -209,6 +209,7 @@ extension Simulation {
             let partition = kafka.deferred.partitions[index]
             guard let owner = partition.owner, let worker = workers[owner],
                 worker.deferredEnds[index] == nil, worker.pipeline.outbox.tickets.deferrals == 0,
+                worker.pipeline.load.forgotten == 0,
                 partition.records.allSatisfy({ $0.offset < worker.deferredPositions[index] })
             else { continue }
             kafka.deferred.compact(index)

@@ -52,6 +52,7 @@ extension Simulation {
             )
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
             try require(worker.pipeline.deferral.table.count == 0, "a deferred push is left")
+            try require(worker.pipeline.load.forgotten == 0, "forgotten rows are never read again")
             try require(worker.pipeline.outbox.repeated.untold == 0, "repeats are never told")
             try require(worker.untold.isEmpty, "rejected without a letter: \(worker.untold)")
             try require(worker.pipeline.book.pushes.bodies.count == 0, "a payload is left")
@@ -62,6 +63,7 @@ extension Simulation {
         workers.allSatisfy { worker in
             worker!.pipeline.isIdle && worker!.produced.isEmpty
                 && worker!.pipeline.deferral.table.count == 0 && worker!.pipeline.records.isEmpty
+                && worker!.pipeline.load.forgotten == 0
                 && worker!.pipeline.book.tracker.holderCount == 0
                 && worker!.pipeline.book.pushes.bodies.count == 0
                 && worker!.pipeline.outbox.repeated.untold == 0

@@ -21,6 +21,7 @@ extension Simulation {
             case .events:
                 try readEvents(number, limit: 64)
                 try readDeferred(number, limit: 64)
+                try readAgain(number, limit: 64)
             case .timers: try timers(number)
             case .fanOuts: try walk(number, steps: 256)
             case .handOver: try handOver(number)
@@ -44,13 +45,10 @@ extension Simulation {
     mutating func poll(_ number: Int) throws(SimulationFailure) -> Int? {
         let worker = workers[number]!
         let room = IntakeRoom(
-            events: worker.pipeline.roomForEvents, isHalfFree: worker.isHalfFree,
-            hasRoomForDeferred: worker.pipeline.hasRoomForDeferredRecords,
-            isDeferredRelaxed: worker.pipeline.isDeferredRelaxed)
+            events: worker.pipeline.roomForEvents, isHalfFree: worker.isHalfFree)
         if room.events == 0 { coverage.note("no room", worker) }
         let plan = worker.lifecycle.planPoll(room, now: time(of: number))
         if plan.actions.contains(.pause(.events)) { coverage.note("paused", worker) }
-        if plan.actions.contains(.pause(.deferred)) { coverage.note("throttled", worker) }
         try perform(plan.actions, number)
         return worker.consumer.isFenced ? nil : plan.limit
     }
@@ -260,9 +258,7 @@ extension Simulation {
                 && Set(worker.pipeline.deferredAssignments) == Set(life.open.deferred),
             "the pipeline and the worker's life differ on what is its own")
         for row in worker.consumer.rows where !row.isMuted {
-            let isPaused =
-                life.isStopping
-                || (row.place.isDeferred ? life.throttle.isPaused : life.valve.isPaused)
+            let isPaused = life.isStopping || !row.place.isDeferred && life.valve.isPaused
             try require(row.isPaused == isPaused, "\(row.place) is paused: \(row.isPaused)")
         }
         if let revoke = worker.consumer.revoke {

@@ -65,7 +65,11 @@ extension Simulation {
             for record in partition.records.filter({ $0.offset >= position }).prefix(limit) {
                 tell("worker \(number) reads deferred \(index)/\(record.offset)")
                 if record.value == nil { coverage.note("tombstone read", worker) }
+                let forgotten = worker.pipeline.counters.deferredForgotten
                 try worker.read(record, partition: index, world: kafka, now: now)
+                if worker.pipeline.counters.deferredForgotten > forgotten {
+                    coverage.note("rows forgotten", worker)
+                }
             }
             noteForgottenGaps(number)
             let next = partition.records.first { $0.offset >= worker.deferredPositions[index] }
@@ -73,6 +77,33 @@ extension Simulation {
             else { continue }
             try perform(
                 worker.lifecycle.endReached(worker.deferredAssignments[index]!), number)
+        }
+    }
+
+    /// Reads again what the worker has asked for, with a consumer of its own.
+    mutating func readAgain(_ number: Int, limit: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        guard let reading = worker.pipeline.deferredReading else { return }
+        if reading.number != worker.rereading.number {
+            coverage.note("read again", worker)
+            tell("worker \(number) reads \(reading.partition) again from \(reading.offset)")
+            worker.rereading = (reading.number, reading.offset)
+        }
+        let partition = kafka.deferred.partitions[Int(reading.partition)]
+        let position = worker.rereading.position
+        let records = partition.records.filter { $0.offset >= position }
+        for record in records.prefix(limit) {
+            guard worker.pipeline.deferredReading?.number == reading.number else { break }
+            tell("worker \(number) reads \(reading.partition)/\(record.offset) again")
+            try worker.readAgain(
+                record, partition: Int(reading.partition), world: kafka, now: time(of: number))
+        }
+        noteForgottenGaps(number)
+        if records.count <= limit, worker.pipeline.deferredReading?.number == reading.number {
+            let now = time(of: number)
+            try worker.withTime(world: kafka, now: now) {
+                worker.pipeline.deferredReadAgain(upTo: partition.end, now: now)
+            }
         }
     }
 
@@ -118,12 +149,18 @@ extension Simulation {
         let walks = worker.watchWalks()
         let changes = worker.pipeline.restrictions.changes
         let merged = worker.pipeline.counters.failuresMerged
+        let reading = worker.pipeline.deferredReading
         try worker.withTime(world: kafka, now: now) { () throws(SimulationFailure) in
             if worker.lifecycle.isDraining { worker.pipeline.flushDeadLetters(now: now, all: true) }
             worker.pipeline.advance(now: now)
             try worker.noteDropsByTime(drops, now: now)
             // Where letters have no room, the numbers of repeats are merged; nothing else is by time.
             worker.repeats.written += worker.pipeline.counters.failuresMerged - merged
+        }
+        if let reading, worker.pipeline.deferredReading != reading,
+            worker.pipeline.load.forgotten > 0
+        {
+            coverage.note("reading given up", worker)
         }
         let areNew = worker.pipeline.restrictions.changes != changes
         if areNew { followed(began, number) }

@@ -140,6 +140,7 @@ struct Simulation {
         default: if chance(40) { try crash(number) } else if chance(50) { try stop(number) }
         }
         if chance(10) { try readDeferred(number, limit: 1 + below(8)) }
+        if chance(10) { try readAgain(number, limit: 1 + below(3)) }
         if chance(1) { try lose(number, deferred: true) }
         if chance(1) { try revoke(number, deferred: true) }
         switch dice.next(below: 1000) {

@@ -19,13 +19,13 @@ struct SimulationCoverage {
         case payload, followUp, orphan, again
         // Of the worker.
         case queued, inFlight, resting, walking, late, letters, deferrals, waiting, taken, replaying
-        case open
+        case forgotten, open
         // Of the worker's own life.
-        case revoking, stopping, paused, throttled, restarting
+        case revoking, stopping, paused, restarting
 
         var isOfPush: Bool { [.payload, .followUp, .orphan, .again].contains(self) }
         var isOfLife: Bool {
-            [.revoking, .stopping, .paused, .throttled, .restarting].contains(self)
+            [.revoking, .stopping, .paused, .restarting].contains(self)
         }
     }
 
@@ -36,12 +36,12 @@ struct SimulationCoverage {
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
             "pause followed", "drop followed", "limit followed", "withheld",
             "topic waits", "walk dropped", "deferred absent", "sent unpaced", "deferred dropped",
-            "signed out",
+            "signed out", "rows forgotten", "read again", "reading given up",
         ] + life
     /// What happens to the worker itself.
     static let life = [
         "assigned", "revoked", "lost", "deferred revoked", "deferred lost", "crash", "stopped",
-        "ended", "restart asked", "restarted", "fenced", "client failed", "paused", "throttled",
+        "ended", "restart asked", "restarted", "fenced", "client failed", "paused",
     ]
     static let answers = SimulatedAnswer.allCases.map(\.rawValue)
     static var faults: [String] { answers + events }
@@ -93,11 +93,11 @@ struct SimulationCoverage {
         case .taken: worker.pipeline.book.pushes.deferredShareCount > 0
         case .replaying:
             zip(worker.deferredAssignments, worker.deferredEnds).contains { $0 != nil && $1 != nil }
+        case .forgotten: load.forgotten > 0
         case .open: worker.pipeline.breakers.isAnyPoolOpen
         case .revoking: worker.lifecycle.revoke != nil
         case .stopping: worker.lifecycle.isStopping
         case .paused: worker.lifecycle.valve.isPaused
-        case .throttled: worker.lifecycle.throttle.isPaused
         case .restarting: worker.lifecycle.restarts.isAwaited
         }
     }
@@ -151,7 +151,7 @@ struct SimulationCoverage {
         case ("stopped", .stopping): return "a worker stops once"
         case ("restarted", .revoking), ("restarted", .stopping), ("restarted", .restarting):
             return "a restart waits for the end of a drain, and is made once"
-        case ("paused", .stopping), ("throttled", .stopping), ("throttled", .revoking):
+        case ("paused", .stopping):
             return "a drain decides what is read"
         case ("ended", .inFlight): return "a stop waits for the last answers"
         case ("split", .late), ("unreadable", .late), ("withheld", .late):
@@ -161,6 +161,9 @@ struct SimulationCoverage {
         case ("bad registration", .late), ("signed out", .late):
             return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"
+        case ("reading given up", _): return "few are, whatever else there is"
+        case ("compacted", .forgotten):
+            return "what is hidden is written again when it is read again"
         case ("compacted", .replaying): return "compaction lags behind the reader"
         default: return nil
         }

@@ -261,6 +261,16 @@ struct SimulatedReading {
         latest[record.key] = max(latest[record.key] ?? deadline, deadline)
     }
 
+    /// A row was made anew of the record: until when it is to be sent is by the clock of this reading.
+    mutating func readAgain(_ record: SimulatedDeferred.Record, now: Now) {
+        guard let expiresAt = record.expiresAt, !record.isSent else { return }
+        let deadline = now.monotonic + (expiresAt - now.wall)
+        for offset in [record.offset, record.endedOffset ?? record.offset] {
+            deadlines[offset] = deadline
+        }
+        latest[record.key] = deadline
+    }
+
     /// Of what the record says that carries the debt, or those that have hidden it.
     func deadline(of owed: SimulatedDeferred.Debt) -> MonotonicTime {
         deadlines[owed.offset] ?? latest[owed.key] ?? .distantFuture

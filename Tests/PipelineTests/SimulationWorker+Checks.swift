@@ -57,6 +57,13 @@ extension SimulationWorker {
         try require(
             pipeline.book.pushes.deferredShareCount <= settings.deferredSlots,
             "deferred pushes take slots from events")
+        // What has a gap behind it comes to owe a push without a further row; each route keeps some
+        // to probe with.
+        let rowsMax =
+            2 * settings.deferredMax + HoldWatch.probesKept * pipeline.routing.routes.count
+        try require(
+            load.deferred <= rowsMax + settings.unacknowledgedMax, "too many rows: \(load.deferred)"
+        )
         try require(
             load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,
             "too many bytes of payloads")

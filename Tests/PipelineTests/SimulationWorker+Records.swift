@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import Deferral
 internal import Delivery
 internal import Ledger
 internal import Planning
@@ -243,6 +244,34 @@ extension SimulationWorker {
             payloadOrder.read(
                 record.key, payloadAt: payloadAt, offset: record.offset,
                 isRewritten: record.endedOffset != nil)
+        }
+        try note(from: written, world: world, now: now)
+    }
+
+    func readAgain(
+        _ record: SimulatedDeferred.Record, partition: Int, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        let written = pipeline.records.count
+        let id = deferredAssignments[partition]!
+        pipeline.endDeferredRows()
+        let count = pipeline.deferral.table.count
+        withBytes(record.key) { key in
+            withBytes(record.value) { value in
+                pipeline.deferredReadAgain(
+                    DeferredRecord(
+                        offset: record.offset, key: key, value: value,
+                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
+                    now: now)
+            }
+        }
+        rereading.position = record.offset + 1
+        // Not of a row that has stayed in memory.
+        let isRead =
+            pipeline.deferral.table.count > count
+            || pipeline.deferral.rowOfKey(id).map { pipeline.deferral.table.isReplaying($0) }
+                == true
+        if isRead {
+            readings[partition].readAgain(record, now: now)
         }
         try note(from: written, world: world, now: now)
     }

@@ -57,6 +57,8 @@ final class SimulationWorker {
     var deferredEnds: [Int64?] = [nil, nil]
     /// What was read of each partition of `deferred` since it was assigned.
     var readings = [SimulatedReading(), SimulatedReading()]
+    /// The reading of `deferred` that is under way beside the group, and how far it has come.
+    var rereading = (number: 0, position: Int64(0))
     var payloadOrder = SimulatedPayloadOrder()
     /// The key of each open deferral, by ticket.
     var deferrals: [UInt64: [UInt8]] = [:]
@@ -114,7 +116,7 @@ final class SimulationWorker {
         settings.deadLetterTokensMax = 3
         settings.deadLetterBytesMax = 4096 << Int(dice.next(below: 4))
         settings.payloadBytesMax = 2048
-        if dice.next(below: 5) == 0 { settings.deferredMax = 1 + Int(dice.next(below: 6)) }
+        if dice.next(below: 3) == 0 { settings.deferredMax = 1 + Int(dice.next(below: 6)) }
         settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
         settings.eventTopics = Self.topics

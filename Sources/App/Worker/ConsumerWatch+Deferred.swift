@@ -4,36 +4,30 @@
 internal import Logging
 internal import PushModel
 
-/// Writes to the log that `deferred` is not read for want of room, and that this is over.
+/// Writes to the log that deferred pushes are left in Kafka for want of room, and that this is over.
 extension ConsumerWatch {
-    /// The least time between two warnings: a table that is nearly full may be paused often.
-    private static let deferredPauseInterval = Duration.seconds(60)
+    /// The least time between two warnings: a table that is nearly full may forget and read often.
+    private static let forgottenInterval = Duration.seconds(60)
 
-    /// Reports once that the partitions of `deferred` are not read, and once that they are read
-    /// again. A pause that begins within a minute of the last warning is reported when the minute
-    /// is over, if it lasts so long.
+    /// Reports once that records of `deferred` are left in Kafka, and once that all have been read
+    /// again. What begins within a minute of the last warning is reported when the minute is over, if
+    /// it lasts so long.
     ///
-    /// - Parameter deferred: how many deferred pushes the worker has.
-    mutating func report(
-        isDeferredPaused: Bool, deferred: @autoclosure () -> Int, now: Now, logger: Logger
-    ) {
-        guard isDeferredPaused != isDeferredPauseReported else { return }
-        guard isDeferredPaused else {
-            isDeferredPauseReported = false
-            logger.notice("deferred pushes no longer wait in Kafka for room")
+    /// - Parameter forgotten: about how many records are left.
+    mutating func report(forgotten: Int, now: Now, logger: Logger) {
+        guard (forgotten > 0) != isForgettingReported else { return }
+        guard forgotten > 0 else {
+            isForgettingReported = false
+            logger.notice("all deferred pushes that were left in Kafka have been read again")
             return
         }
-        if let last = deferredPauseReportedAt,
-            now.monotonic - last < Self.deferredPauseInterval
-        {
-            return
-        }
-        (isDeferredPauseReported, deferredPauseReportedAt) = (true, now.monotonic)
+        if let last = forgettingReportedAt, now.monotonic - last < Self.forgottenInterval { return }
+        (isForgettingReported, forgettingReportedAt) = (true, now.monotonic)
         logger.warning(
             """
             no room for more deferred pushes (delivery.deferredMax, delivery.queuedBytesMax): \
-            further ones wait in Kafka
+            those that may not be sent are left in Kafka, and read again later
             """,
-            metadata: ["deferred": .stringConvertible(deferred())])
+            metadata: ["left": .stringConvertible(forgotten)])
     }
 }

@@ -30,9 +30,9 @@ struct ConsumerWatch {
     var failuresReportedAt: MonotonicTime?
 
     /// Whether the last report said that `deferred` is not read for want of room.
-    var isDeferredPauseReported = false
+    var isForgettingReported = false
     /// When that was last said; nil before the first time.
-    var deferredPauseReportedAt: MonotonicTime?
+    var forgettingReportedAt: MonotonicTime?
 
     /// When each topic that accepts no records was last reported.
     private var troubled: [RecordTopic: MonotonicTime] = [:]

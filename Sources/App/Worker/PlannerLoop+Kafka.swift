@@ -99,14 +99,8 @@ extension PlannerLoop {
 
     mutating func readEvents(now: Now) -> Bool {
         guard let consumer else { return false }
-        let room = IntakeRoom(
-            events: pipeline.roomForEvents, isHalfFree: isHalfFree,
-            hasRoomForDeferred: pipeline.hasRoomForDeferredRecords,
-            isDeferredRelaxed: pipeline.isDeferredRelaxed)
+        let room = IntakeRoom(events: pipeline.roomForEvents, isHalfFree: isHalfFree)
         let poll = lifecycle.planPoll(room, now: now)
-        watch.report(
-            isDeferredPaused: lifecycle.isDeferredPaused, deferred: pipeline.load.deferred,
-            now: now, logger: logger)
         perform(poll.actions, now: now)
         guard var limit = poll.limit else { return false }
         let readAgain = held.isEmpty ? 0 : readHeld(limit: limit, now: now)
@@ -166,16 +160,7 @@ extension PlannerLoop {
     private mutating func readDeferred(
         _ record: borrowing KafkaRecord, of assignment: AssignmentID, now: Now
     ) {
-        func number(_ header: String) -> Int64? {
-            record.header(named: header).flatMap { Int64(String(decoding: $0, as: UTF8.self)) }
-        }
-        let deferred = DeferredRecord(
-            offset: record.offset, key: record.key, value: record.value,
-            endedOffset: number(DeferredPush.endedHeader),
-            endedPayloadAt: number(DeferredPush.endedPayloadHeader).map(
-                WallTime.init(milliseconds:)),
-            isDropped: record.header(named: DeferredPush.droppedHeader) != nil)
-        let problem = pipeline.deferredRecord(deferred, of: assignment, now: now)
+        let problem = pipeline.deferredRecord(DeferredRecord(record), of: assignment, now: now)
         if let problem {
             watch.unreadable(
                 problem, of: record, topic: plan.deferredTopic, now: now, logger: logger)
@@ -221,6 +206,7 @@ extension PlannerLoop {
         tables.watch(now: now)
         tableWatch.report(tables.lags(now: now), topics: tables.topics, logger: logger)
         watch.report(troubledTopics(now: now), now: now, logger: logger)
+        watch.report(forgotten: pipeline.load.forgotten, now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
         if watch.mayReportFailures(now: now) {
             watch.report(failures: pipeline.takeFailures(), now: now, logger: logger)
@@ -230,7 +216,9 @@ extension PlannerLoop {
         setAsideReport.report(setAside, now: now, logger: logger)
         heldReport.report(heldPartitions(now: now), now: now, logger: logger)
         watchClock(now: now)
-        for warning in tables.takeWarnings() + producer.takeWarnings() {
+        for warning in tables.takeWarnings() + producer.takeWarnings()
+            + (rereader?.takeWarnings() ?? [])
+        {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }
         if let error = producer.fatalError {

@@ -192,6 +192,7 @@ extension PlannerLoop {
             }
         case .takeAcknowledgements: _ = collectAcknowledgements(now: now)
         case .leaveGroup:
+            rereader?.close(timeout: .seconds(1))
             guard let consumer else { return }
             let stored = notedPositions(of: lifecycle.open.events, now: now)
             if !consumer.close(storing: stored, timeout: .seconds(3), now: now) {
@@ -208,7 +209,6 @@ extension PausedTopics {
     fileprivate func include(_ topic: Int, deferred: Int) -> Bool {
         switch self {
         case .events: topic != deferred
-        case .deferred: topic == deferred
         case .all: true
         }
     }

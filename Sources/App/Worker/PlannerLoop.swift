@@ -30,6 +30,10 @@ struct PlannerLoop: ~Copyable {
     /// The consumer of events; nil until the index is complete, since the first event must find all
     /// its tokens.
     var consumer: EventConsumer?
+    /// Reads partitions of `deferred` again; nil until that is needed. When it may be opened, after
+    /// that has failed.
+    var rereader: PartitionRereader?
+    var rereadsAt = MonotonicTime(nanoseconds: .min)
     var lifecycle: WorkerLifecycle
     /// The outlets, by `RecordTopic`.
     var outlets: [RecordOutlet]
@@ -166,7 +170,9 @@ struct PlannerLoop: ~Copyable {
             keepShardsMoving(now: now)
             return isBusy
         case .tables: return readTables(limit: TurnBudget.tableRecords, now: now)
-        case .events: return readEvents(now: now)
+        case .events:
+            let isBusy = readEvents(now: now)
+            return readAgain(now: now) || isBusy
         case .timers:
             pipeline.drain = lifecycle.drain
             if lifecycle.isDraining { pipeline.flushDeadLetters(now: now, all: true) }
@@ -209,6 +215,7 @@ struct PlannerLoop: ~Copyable {
             case 2: tables.clearWakeUp()
             case 3: producer.clearWakeUp()
             case 4: consumer?.clearWakeUp()
+            case 5: rereader?.clearWakeUp()
             default: break
             }
         }

@@ -142,8 +142,7 @@ extension DeferredTable {
     package mutating func owesNothing(_ row: UInt32, until gapEnd: MonotonicTime) {
         let number = Int(row)
         leave(row)
-        if !rows[number].content.isSent { sentCount += 1 }
-        rows[number].content.isSent = true
+        setSent(row, true)
         rows[number].content.push.notBefore = gapEnd
         rows[number].content.push.expiresAt = gapEnd
         rest(row, until: gapEnd)
@@ -151,8 +150,7 @@ extension DeferredTable {
 
     /// Another push is owed to the row's token: what the row says beside the time is over.
     mutating func owesAgain(_ row: UInt32) {
-        sentCount -= 1
-        rows[Int(row)].content.isSent = false
+        setSent(row, false)
         rows[Int(row)].content.push.expiresAt = Self.distantPast
     }
 
@@ -181,8 +179,7 @@ extension DeferredTable {
         if isActive {
             owesNothing(row, until: content.push.notBefore)
         } else {
-            if !rows[number].content.isSent { sentCount += 1 }
-            rows[number].content.isSent = true
+            setSent(row, true)
             rows[number].content.push.notBefore = content.push.notBefore
             rows[number].content.push.expiresAt = content.push.expiresAt
             rows[number].state = .replaying

@@ -30,6 +30,7 @@ package struct DeferredTable: ~Copyable {
     /// The row of each holder, indexed by `HolderID`; 0 for none.
     private var rowsByHolder: [UInt32] = []
     private var sweepPosition = 0
+    var forgetPosition = 0
     private let seed: UInt64
     private let byAddress = PassedByAddress()
 
@@ -99,6 +100,7 @@ package struct DeferredTable: ~Copyable {
     package init(routes: Int, seed: UInt64) {
         ready = Array(repeating: Queue(), count: routes)
         announcedCounts = Array(repeating: 0, count: routes)
+        owedCounts = announcedCounts
         self.seed = seed
         // Row 0 marks an empty place in the index.
         rows.append(
@@ -122,6 +124,8 @@ package struct DeferredTable: ~Copyable {
     package internal(set) var sentCount = 0
     /// The number of rows that are held back since nothing confirms that they have expired.
     package private(set) var heldBackCount = 0
+    /// The number of rows that owe a push, by route.
+    var owedCounts: [Int]
     package var nextDue: MonotonicTime { waiting.nextDue }
 
     /// The memory of the rows, with their tokens and payloads.
@@ -250,7 +254,7 @@ package struct DeferredTable: ~Copyable {
         while rowsByHolder.count <= holder { rowsByHolder.append(0) }
         rowsByHolder[holder] = number
         index.insert(hash: hash(route, token, coalescingKey), row: number)
-        if content.isSent { sentCount += 1 }
+        countOwed(1, row)
         if isActive { rest(number, until: content.push.notBefore) }
         return number
     }
@@ -453,7 +457,7 @@ package struct DeferredTable: ~Copyable {
     package mutating func remove(_ row: UInt32) {
         let number = Int(row)
         leave(row)
-        if rows[number].content.isSent { sentCount -= 1 }
+        countOwed(-1, rows[number])
         index.remove(
             hash: hash(rows[number].route, tokenBytes(of: row), rows[number].coalescingKey),
             row: row
@@ -486,6 +490,21 @@ package struct DeferredTable: ~Copyable {
     }
 
     // MARK: Inside
+
+    private mutating func countOwed(_ count: Int, _ row: Row) {
+        if row.content.isSent {
+            sentCount += count
+        } else {
+            owedCounts[Int(row.route.rawValue)] += count
+        }
+    }
+
+    /// Whether the row owes nothing and only keeps the time.
+    mutating func setSent(_ row: UInt32, _ isSent: Bool) {
+        countOwed(-1, rows[Int(row)])
+        rows[Int(row)].content.isSent = isSent
+        countOwed(1, rows[Int(row)])
+    }
 
     /// The seeded hash of a key.
     package func hash(
@@ -597,6 +616,12 @@ extension DeferredTable {
         precondition(sent == sentCount, "the rows that owe nothing miscount")
         let heldBack = rows.count { $0.state != .free && $0.isHeldBack }
         precondition(heldBack == heldBackCount, "the rows that are held back miscount")
+        for (route, count) in owedCounts.enumerated() {
+            let owed = rows.count {
+                $0.state != .free && !$0.content.isSent && $0.route.rawValue == route
+            }
+            precondition(owed == count, "the rows that owe a push miscount")
+        }
         precondition(index.count == count, "the index miscounts")
         waiting.checkInvariants()
         index.checkInvariants()

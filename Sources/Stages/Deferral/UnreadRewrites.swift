@@ -3,10 +3,10 @@
 
 package import PushModel
 
-/// Rows of `deferred` that have ended before this worker has read a rewrite of them. The rewrite
-/// comes before the row's tombstone. Taken for a new row, it would cause the push to be sent once
-/// more, perhaps after a newer payload. There are few: a row's rewrites are nearly always
-/// read before it ends, and each entry leaves with the row's tombstone.
+/// Rows of `deferred` that have ended here and whose tombstone this worker has yet to read. A rewrite
+/// of the row comes before that, and so does each record of it that is read again. Taken for a new
+/// row, it would cause the push to be sent once more, perhaps after a newer payload. There are few:
+/// each entry leaves with the row's tombstone.
 package struct UnreadRewrites {
     private struct Key: Hashable {
         /// The row's key, as `DeferredTable.hash` has it.
@@ -26,6 +26,11 @@ package struct UnreadRewrites {
     package mutating func ended(_ hash: UInt64, of id: AssignmentID, upTo offset: Int64) {
         let key = Key(hash: hash, epoch: id.epoch)
         endedUpTo[key] = max(offset, endedUpTo[key] ?? offset)
+    }
+
+    /// Whether a tombstone of this key is on its way, behind every record that is read now.
+    package func contains(_ hash: UInt64, of id: AssignmentID) -> Bool {
+        endedUpTo[Key(hash: hash, epoch: id.epoch)] != nil
     }
 
     /// Whether what a rewrite says has ended already.

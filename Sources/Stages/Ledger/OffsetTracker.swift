@@ -63,7 +63,7 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// An assignment has two lists, each in offset order because each is appended to in that order:
-    /// `events` for records and for rows of tables, and `pins` for events that are past. A pin
+    /// `events` for records and, in any order, for rows of tables, and `pins` for events that are past. A pin
     /// holds the oldest offset within its grace period for a token that registered after the event.
     private enum List: UInt8, BitwiseCopyable { case events, pins }
 
@@ -261,13 +261,12 @@ package struct OffsetTracker: ~Copyable {
             readAt: assignments[place].readAt)
     }
 
-    /// Makes a holder of a table's row, with one claim. Offsets grow, with gaps.
+    /// Makes a holder of a table's row, with one claim. Offsets may come in any order.
     package mutating func holdRow(_ id: AssignmentID, offset: Int64) -> OffsetClaim {
         let place = place(of: id)
         precondition(assignments[place].isTable, "only a table has rows")
         precondition(endedRows.isEmpty, "rows that have ended must be taken first")
-        precondition(offset >= assignments[place].nextOffset, "offset \(offset) read twice")
-        assignments[place].nextOffset = offset + 1
+        assignments[place].nextOffset = max(offset + 1, assignments[place].nextOffset)
         return append(to: .events, of: place, offset: offset, readAt: assignments[place].readAt)
     }
 
@@ -433,7 +432,7 @@ extension OffsetTracker {
             precondition(holder.previous == previous, "broken back link")
             precondition(
                 holder.offset < assignments[place].nextOffset, "holds an offset not yet read")
-            if previous != Self.none {
+            if previous != Self.none, !assignments[place].isTable {
                 precondition(holders[Int(previous)].offset <= holder.offset, "out of order")
             }
             previous = row

@@ -246,13 +246,13 @@ struct Diagnosis {
 
     /// Breakers, which make pushes wait, are reported before.
     private mutating func checkDeferred() {
-        guard status.isDeferredPaused else { return }
-        let deferred = status.load.deferred.counted("deferred push", plural: "deferred pushes")
+        guard status.load.forgotten > 0 else { return }
+        let left = status.load.forgotten.counted("record")
         report(
             .warning,
-            "the worker has \(deferred) and no room for more, so its partitions of the deferred "
-                + "topic are not read: pushes of any app that are deferred there wait in Kafka, "
-                + "and may expire",
+            "the worker has no room for more deferred pushes, so about \(left) of the deferred topic "
+                + "are left in Kafka: what may not be sent at the moment, or has the largest "
+                + "backlog. They are read again when they may be sent, and may expire before",
             "correct what makes pushes wait, such as a credential that is refused; resume what is "
                 + "paused, or drop it; else raise delivery.deferredMax and "
                 + "delivery.queuedBytesMax if memory allows, or add workers")

@@ -58,7 +58,6 @@ extension PlannerLoop {
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
         status.hasRoomForEvents = pipeline.hasRoomForEvents
-        status.isDeferredPaused = lifecycle.isDeferredPaused
         status.lacksRestrictions = restrictionsWait.isGivenUp
         status.clockDoubt = clockDoubt(now: now)
         status.holdMax = max(

@@ -305,6 +305,15 @@ extension WorkerMetrics {
                 + "room for them, or had acknowledged nothing of their partition for five seconds."
         ) { $0.counters.pushesUnpaced },
         counter(
+            "lamplighter_deferred_forgotten_total",
+            "How often a record of the deferred topic was left in Kafka, or its push has left the "
+                + "memory, for want of room."
+        ) { $0.counters.deferredForgotten },
+        counter(
+            "lamplighter_deferred_readings_total",
+            "How often a partition of the deferred topic was read again for what had been left there."
+        ) { $0.counters.deferredReadings },
+        counter(
             "lamplighter_gaps_forgotten_total",
             "Pushes after which no minimum gap is kept, since `delivery.deferredMax` tokens of this "
                 + "worker are within theirs."
@@ -402,11 +411,11 @@ extension WorkerMetrics {
                 + "what operators have paused, dropped or limited is sent."
         ) { $0.lacksRestrictions ? 1 : 0 },
         gauge(
-            "lamplighter_deferred_paused",
-            "1 while the worker does not read its partitions of the deferred topic, since it has "
-                + "no room for more deferred pushes (`delivery.deferredMax`, "
-                + "`delivery.queuedBytesMax`)."
-        ) { $0.isDeferredPaused ? 1 : 0 },
+            "lamplighter_deferred_left",
+            "About how many records of this worker's partitions of the deferred topic are left in "
+                + "Kafka, since it has no room for their pushes (`delivery.deferredMax`, "
+                + "`delivery.queuedBytesMax`). They are read again when they may be sent."
+        ) { $0.load.forgotten },
         metric(
             "lamplighter_tokens_over_budget", .gauge, labels: ["type"],
             "Tokens that this worker has sent more pushes today than their budget "

@@ -81,9 +81,6 @@ struct WorkerStatus: Sendable {
     var producedTopics: [String] = []
     /// Whether there is room for the pushes of another event, so that it may be read.
     var hasRoomForEvents = true
-    /// Whether the worker's partitions of `deferred` are not read, since there is no room for more
-    /// deferred pushes.
-    var isDeferredPaused = false
     /// Whether events are read though the restrictions could not be.
     var lacksRestrictions = false
     /// What is kept from ending since the worker's clock may be ahead.

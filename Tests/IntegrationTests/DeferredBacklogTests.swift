@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import FleetKit
+import Foundation
+import PushModel
+import RecordFormats
+import Testing
+
+/// A backlog of deferred pushes that is larger than the memory of the worker that owns it.
+@Suite(
+    .serialized, .timeLimit(.minutes(4)),
+    .fleet(TestPlan(registrationGrace: .milliseconds(200), deferredMax: 1000)))
+struct `A backlog of deferred pushes` {
+    private let fleet: Fleet
+    private let writer: DeferredWriter
+
+    init() throws {
+        fleet = try #require(Fleet.current)
+        writer = try DeferredWriter(fleet)
+    }
+
+    /// Registers tokens, and defers a push to each of them.
+    private func backlog(of app: String, count: Int) async throws -> [TestToken] {
+        let tokens = (0..<count).map { _ in TestToken() }
+        let subject = "backlog-\(UUID().uuidString)"
+        try fleet.register(.controls(tokens, show: [subject], app: app))
+        try await fleet.registrationsApplied()
+        var push = DeferredPush(
+            notBefore: Now.current.wall, expiresAt: Now.current.wall + .seconds(7200),
+            tokenClass: .control)
+        push.subject = Array(subject.utf8)
+        try writer.write(
+            tokens.map { "production/\(app).push-type.controls/\($0.hex)" }, push)
+        return tokens
+    }
+
+    private func accepted(_ tokens: [TestToken]) throws -> [String: Int] {
+        let wanted = Set(tokens.map(\.hex))
+        return try fleet.answers().filter { $0.status == 200 && wanted.contains($0.token) }
+            .reduce(into: [:]) { $0[$1.token, default: 0] += 1 }
+    }
+
+    @Test func `one that is paused does not stop another app's, and each is sent once in the end`()
+        async throws
+    {
+        let pause = try await fleet.command(["pause", "--app", TestApp.home])
+        #expect(pause.status == 0)
+        try await Task.sleep(for: .seconds(2))
+        let paused = try await backlog(of: TestApp.home, count: 3000)
+        let others = try await backlog(of: TestApp.garden, count: 200)
+        try await fleet.eventually("the other app's pushes", within: .seconds(40)) {
+            try accepted(others).count == others.count
+        }
+        #expect(try accepted(paused).isEmpty)
+        let resume = try await fleet.command(["resume", "--app", TestApp.home])
+        #expect(resume.status == 0)
+        try await fleet.eventually("what was paused", within: .seconds(60)) {
+            try accepted(paused).count == paused.count
+        }
+        try await fleet.replaceWorker()
+        let witness = try await backlog(of: TestApp.garden, count: 1)
+        try await fleet.eventually("a push after the restart", within: .seconds(60)) {
+            try accepted(witness).count == 1
+        }
+        #expect(try accepted(paused + others).values.allSatisfy { $0 == 1 })
+    }
+}
