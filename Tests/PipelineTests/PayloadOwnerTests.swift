@@ -239,7 +239,10 @@ internal import Testing
     }
 
     @Test func `of a list that is too long to search every registered token is sent the payload`() {
-        let fixture = PipelineFixture { $0.slots = 1024 }
+        let fixture = PipelineFixture {
+            $0.slots = 1024
+            $0.registrationGrace = .zero
+        }
         fixture.checksEachCall = false
         for number in 0...Audience.searchedMax {
             let token: [UInt8] = [1, UInt8(number >> 8), UInt8(number & 255)]
@@ -254,7 +257,7 @@ internal import Testing
         fixture.pass(.milliseconds(1))
         fixture.register("K", [.device([3], shows: ["all"])])
         fixture.register("I1", [.device([1, 0, 1], shows: ["nothing"])])
-        #expect(fixture.deliverAll().count == Audience.searchedMax + 2)
+        #expect(fixture.deliverAll().count == Audience.searchedMax + 1)
         fixture.checkInvariants()
     }
 
