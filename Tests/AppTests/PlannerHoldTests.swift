@@ -148,6 +148,17 @@ internal import Testing
         #expect(script.row(Self.orders, 1)?.isPaused == false)
     }
 
+    @Test func `nothing that is kept is read once the worker stops`() async throws {
+        let script = try await held()
+        try script.event("s3")
+        try await script.until("a push that keeps the stop waiting") { script.inFlight == 1 }
+        script.control.requestStop()
+        try await script.until("the stop") { script.loop.lifecycle.isStopping }
+        try script.schemaArrives()
+        try await script.rest()
+        #expect(script.inFlight == 1 && script.keptOffsets == [0, 1])
+    }
+
     @Test func `a restart of the consumer reads again what was kept`() async throws {
         let script = try await held()
         script.loop.lifecycle.restartNeeded()
