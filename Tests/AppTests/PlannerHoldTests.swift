@@ -23,7 +23,7 @@ internal import Testing
     private func held() async throws -> PlannerScript {
         let script = try PlannerScript()
         try await script.start([(Self.plain, 0), (Self.orders, 0), (Self.orders, 1)])
-        for number in 1...2 as ClosedRange<Int8> { try script.order(number) }
+        try script.order(1, 2)
         try await script.until("both orders") { script.keptOffsets == [0, 1] }
         return script
     }
@@ -59,7 +59,7 @@ internal import Testing
         try await script.start([(Self.orders, 0)])
         try script.reload(skip: "orders/0/1")
         script.turn()
-        for number in 1...3 as ClosedRange<Int8> { try script.order(number) }
+        try script.order(1, 2, 3)
         try await script.until("the orders") { script.keptOffsets == [0, 1, 2] }
         #expect(script.skipped == 0)
         try script.schemaArrives()
@@ -146,6 +146,17 @@ internal import Testing
         #expect(script.row(Self.plain)?.isPaused == false)
         #expect(script.row(Self.orders)?.isPaused == true, "it is held")
         #expect(script.row(Self.orders, 1)?.isPaused == false)
+    }
+
+    @Test func `nothing that is kept is read once the worker stops`() async throws {
+        let script = try await held()
+        try script.event("s3")
+        try await script.until("a push that keeps the stop waiting") { script.inFlight == 1 }
+        script.control.requestStop()
+        try await script.until("the stop") { script.loop.lifecycle.isStopping }
+        try script.schemaArrives()
+        try await script.rest()
+        #expect(script.inFlight == 1 && script.keptOffsets == [0, 1])
     }
 
     @Test func `a restart of the consumer reads again what was kept`() async throws {

@@ -119,7 +119,9 @@ final class PlannerScript {
     }
 
     private static func send(
-        _ producer: RecordProducer, _ topic: Int, _ partition: Int32, key: [UInt8]?, value: [UInt8]?
+        _ producer: RecordProducer, _ topic: Int, _ partition: Int32, key: [UInt8]?,
+        value: [UInt8]?,
+        flushes: Bool = true
     ) throws {
         let acceptance = (key ?? []).withUnsafeBytes { keyBytes in
             (value ?? []).withUnsafeBytes { valueBytes in
@@ -129,6 +131,7 @@ final class PlannerScript {
             }
         }
         try #require(acceptance == .accepted)
+        guard flushes else { return }
         try #require(producer.flush(timeout: .seconds(10)))
         producer.poll(now: PlannerLoop.clock()) { _, _ in }
     }
@@ -165,11 +168,15 @@ final class PlannerScript {
         try Self.send(producer, Self.plain, partition, key: Array(subject.utf8), value: [])
     }
 
-    /// Writes an order with schema 1, whose subject is `sn`.
-    func order(_ number: Int8, partition: Int32 = 0) throws {
-        try Self.send(
-            producer, Self.orders, partition, key: nil,
-            value: [0, 0, 0, 0, 1, UInt8(bitPattern: number << 1)])
+    /// Writes orders with schema 1, whose subjects are `sn`: in one batch, so that all are lent
+    /// before the first of them can hold its partition.
+    func order(_ numbers: Int8..., partition: Int32 = 0) throws {
+        for number in numbers {
+            try Self.send(
+                producer, Self.orders, partition, key: nil,
+                value: [0, 0, 0, 0, 1, UInt8(bitPattern: number << 1)],
+                flushes: number == numbers.last)
+        }
     }
 
     /// Another worker has deferred a push to control 1, which is due and lives for an hour from the

@@ -19,6 +19,7 @@ extension PlannerLoop {
         let limit = min(limit, pipeline.roomForRegistrations)
         guard limit > 0 else { return false }
         var isFirst = true
+        let (wasCaughtUp, recordsBefore) = (tables.isCaughtUp, tables.recordsRead)
         let read = tables.poll(now: now, limit: limit) { record in
             if isFirst {
                 isFirst = false
@@ -31,7 +32,7 @@ extension PlannerLoop {
                     logger: logger)
             }
         }
-        if read > 0, tables.isCaughtUp { clockHold.readNewRecord() }
+        if wasCaughtUp, tables.recordsRead > recordsBefore { clockHold.readNewRecord() }
         if isIndexComplete(now: now) { perform(lifecycle.indexCompleted(), now: now) }
         return read == limit
     }
