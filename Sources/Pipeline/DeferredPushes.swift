@@ -98,15 +98,17 @@ struct DeferredPushes: ~Copyable {
         for row in hidden { rewrite(row, &book, &outbox, now: now) }
     }
 
-    /// The partition is no longer ours. Pushes of its rows that are under way are still sent.
+    /// The partitions are no longer ours. Pushes of their rows that are under way are still sent.
     mutating func unassigned(
-        _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox
+        _ ids: [AssignmentID], _ book: inout PushBook, _ outbox: inout Outbox
     ) {
         endRows(&book, &outbox)
-        assignments.close(id)
-        unreadRewrites.close(id)
-        table.close(id, &book.tracker)
-        book.tracker.close(id)
+        table.close(ids, &book.tracker)
+        for id in ids {
+            assignments.close(id)
+            unreadRewrites.close(id)
+            book.tracker.close(id)
+        }
     }
 
     // MARK: Records are read
