@@ -144,7 +144,7 @@ struct Outbox: ~Copyable {
     /// Produces a refused record again, and its offsets wait. A deferral is dropped instead if a
     /// later one of its key says all that it says.
     mutating func produceAgain(_ ticket: TicketTable.Ticket, _ tracker: inout OffsetTracker) {
-        if let superseded = tickets.closeSuperseded(ticket.record.ticket) {
+        if let superseded = tickets.closeSuperseded(ticket.record.ticket, &tracker) {
             for hold in superseded.holds { tracker.release(hold) }
         } else {
             records.append(ticket.record)
