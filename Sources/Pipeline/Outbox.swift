@@ -77,6 +77,9 @@ struct Outbox: ~Copyable {
                 traceparent: traceparent, holds: holds, fallback: fallback))
     }
 
+    /// Keeps what the last record says, which is a shard, for the case that Kafka does not take it.
+    mutating func keep(_ shard: Event) { tickets.keepLast(shard) }
+
     /// Writes the record of a suppression. The claims pass to it.
     mutating func write(
         _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [OffsetClaim],

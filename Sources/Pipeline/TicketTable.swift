@@ -81,6 +81,8 @@ struct TicketTable {
         var order: PayloadPlace?
         /// The row of `deferred` whose push is sent when Kafka has the record.
         var announces: OffsetClaim?
+        /// What a shard says. Its subject is the record's key.
+        fileprivate(set) var shard: Event?
     }
 
     /// Identifies the payload of a deferral that another event may replace, and gives its age.
@@ -124,6 +126,12 @@ struct TicketTable {
         usages[topic.rawValue].count += 1
         usages[topic.rawValue].bytes += ticket.bytes
         return record
+    }
+
+    /// Keeps what the shard that was issued last says.
+    mutating func keepLast(_ shard: Event) {
+        precondition(open[last]?.record.topic == .events, "only a shard is kept decoded")
+        open[last]!.shard = shard
     }
 
     mutating func noteRefusal(of ticket: UInt64) {

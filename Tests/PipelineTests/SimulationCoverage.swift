@@ -57,6 +57,8 @@ struct SimulationCoverage {
     private(set) var pushesDropped = 0
     private(set) var eventsDropped = 0
     var eventsReleased = 0
+    /// Turns under lowered settings, while shards that Kafka has refused waited.
+    var reloads = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -121,6 +123,7 @@ struct SimulationCoverage {
         pushesDropped += other.pushesDropped
         eventsDropped += other.eventsDropped
         eventsReleased += other.eventsReleased
+        reloads += other.reloads
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }
