@@ -98,18 +98,20 @@ struct DeferredPushes: ~Copyable {
         for row in hidden { rewrite(row, &book, &outbox, now: now) }
     }
 
-    /// The partition is no longer ours. Pushes of its rows that are under way are still sent.
+    /// The partitions are no longer ours. Pushes of their rows that are under way are still sent.
     mutating func unassigned(
-        _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox
+        _ ids: [AssignmentID], _ book: inout PushBook, _ outbox: inout Outbox
     ) {
         endRows(&book, &outbox)
-        if reading?.id == id { reading = nil }
-        forgotten.close(id)
-        assignments.close(id)
-        unreadRewrites.close(id)
-        marks.close(id.epoch)
-        table.close(id, &book.tracker)
-        book.tracker.close(id)
+        table.close(ids, &book.tracker)
+        for id in ids {
+            if reading?.id == id { reading = nil }
+            forgotten.close(id)
+            assignments.close(id)
+            unreadRewrites.close(id)
+            marks.close(id.epoch)
+            book.tracker.close(id)
+        }
     }
 
     // MARK: Records are read

@@ -22,7 +22,7 @@ extension FanOut {
         _ deferral: borrowing DeferredPushes
     ) {
         let event = try? decoder.decode(record, now: now.wall, header: header)
-        guard let event, event.expiresAt > now.wall else {
+        guard let event, event.expiresAt > now.wall, !isOfDroppedTopic(event, book) else {
             return tally.ended(.remembered, topic: record.binding)
         }
         let lists =

@@ -29,7 +29,7 @@ extension FanOut {
         // The shards may be larger than the configuration allows records to be. The last one is the
         // longest.
         guard let last = values.last,
-            readShard(key: key, value: last, of: topic, now: now, { _, _ in })
+            let decoded = decoded(shard: last, key: key, of: topic, now: now)
         else { return false }
         let hold = self.hold(id, for: request, &book)
         book.traces.split(request.origin)
@@ -39,6 +39,7 @@ extension FanOut {
             outbox.write(
                 topic: .events, partition: topic.partition(ofShard: index), key: key,
                 value: value, traceparent: traceparent, holds: [hold])
+            outbox.keep(decoded.shard(UInt16(index), of: topic.count))
         }
         book.tracker.release(hold)
         if outbox.shardBreaker == .halfOpen { outbox.shardBreaker = .open }
@@ -92,13 +93,10 @@ extension FanOut {
         while !walks.isFull, let shard = outbox.popRefusedShard() {
             book.counters.shardsRefused += 1
             book.countRead()
-            let isRead = readShard(
-                key: shard.record.key, value: shard.record.value!, of: book.settings.shards!,
-                now: now
-            ) { fanOut, event in
-                fanOut.fanOut(shard: event, hold: shard.holds[0], now: now, &book)
+            shard.record.key.withUnsafeBytes { subject in
+                fanOut(
+                    shard: shard.shard!.about(subject), hold: shard.holds[0], now: now, &book)
             }
-            precondition(isRead, "a shard of ours cannot be read")
         }
     }
 
@@ -112,10 +110,7 @@ extension FanOut {
             : EventList(subjectOf: event, book)
         let count = book.audience.count(onList: list)
         let topic = book.settings.shards!.binding
-        let source = event.shard?.topic
-        let isOfDroppedTopic = zip(book.settings.eventTopics, dropped.topics).contains {
-            $1 && $0 == source
-        }
+        let isOfDroppedTopic = isOfDroppedTopic(event, book)
         if isOfDroppedTopic || dropped.isDropped(event.subject, of: event.app) {
             tally.ended(.dropped, topic: topic)
             book.counters.subjectsDropped += 1
@@ -130,21 +125,39 @@ extension FanOut {
         note(outcome, of: event, topic: topic, nil, now: now, &book)
     }
 
-    /// Reads a shard and hands its event to `body`.
-    /// - Returns: false if it cannot be read.
-    private mutating func readShard(
-        key: [UInt8], value: [UInt8], of topic: ShardTopic, now: Now,
-        _ body: (inout FanOut, Event) -> Void
-    ) -> Bool {
+    /// Whether it is a shard of an event that came from a topic which an operator drops, wherever the
+    /// shard itself stands.
+    // Not inlined: hardly any event is a shard.
+    @inline(never)
+    func isOfDroppedTopic(_ event: Event, _ book: borrowing PushBook) -> Bool {
+        guard dropped.hasTopics, let source = event.shard?.topic else { return false }
+        return zip(book.settings.eventTopics, dropped.topics).contains { $1 && $0 == source }
+    }
+
+    /// What a reader of the shard would decode, without the bytes that are lent to it; nil if it could
+    /// not. It is kept until Kafka has the shard: what is fanned out here in its place does not depend
+    /// on settings that a reload has changed meanwhile.
+    private mutating func decoded(
+        shard value: [UInt8], key: [UInt8], of topic: ShardTopic, now: Now
+    ) -> Event? {
         key.withUnsafeBytes { key in
             value.withUnsafeBytes { value in
                 let record = EventRecord(
                     binding: topic.binding, key: key, value: value, timestamp: now.wall)
-                let event = try? decoder.decode(record, now: now.wall) { _ in nil }
-                guard let event else { return false }
-                body(&self, event)
-                return true
+                var event = try? decoder.decode(record, now: now.wall) { _ in nil }
+                event?.id = nil
+                event?.traceparent = nil
+                return event?.about(UnsafeRawBufferPointer(start: nil, count: 0))
             }
         }
+    }
+}
+
+extension Event {
+    /// Another shard of the event that this one is a shard of.
+    fileprivate func shard(_ index: UInt16, of count: UInt16) -> Event {
+        var event = self
+        event.shard?.tokens = TokenShard(index: index, count: count)
+        return event
     }
 }

@@ -108,6 +108,7 @@ extension FanOut {
             return true
         }
         guard dropped.hasTopics else { return false }
+        if let source = walks.sourceOfShard(walk), dropped.topics[Int(source.topic)] { return true }
         var (isDropped, isWanted) = (false, false)
         walks.forEachHold(of: walk) { hold in
             // Of an event whose partition is not ours any more its next owner decides.

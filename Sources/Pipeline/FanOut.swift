@@ -126,6 +126,9 @@ struct FanOut: ~Copyable {
                 return tally.expired(
                     event, writtenAt: record.timestamp, topic: record.binding, now: now)
             }
+            if event.shard != nil, isOfDroppedTopic(event, book) {
+                return tally.ended(.dropped, topic: record.binding)
+            }
             // Before it is traced: a withheld event is traced as a letter, and must not be drawn twice.
             if book.settings.fanOutMax < .max {
                 try checkBound(event, at: position, now: now, header: header, book)

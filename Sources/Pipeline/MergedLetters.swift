@@ -57,7 +57,7 @@ struct MergedLetters {
             if tracker.isOfTable(hold) {
                 entries[key]!.rows.append(hold)
             } else if let known = entries[key]!.lowest[hold.epoch] {
-                let isLower = hold.offset < known.offset
+                let isLower = tracker.isOlder(hold, than: known)
                 if isLower { entries[key]!.lowest[hold.epoch] = hold }
                 tracker.release(isLower ? known : hold)
             } else {

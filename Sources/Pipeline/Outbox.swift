@@ -77,6 +77,9 @@ struct Outbox: ~Copyable {
                 traceparent: traceparent, holds: holds, fallback: fallback))
     }
 
+    /// Keeps what the last record says, which is a shard, for the case that Kafka does not take it.
+    mutating func keep(_ shard: Event) { tickets.keepLast(shard) }
+
     /// Writes the record of a suppression. The claims pass to it.
     mutating func write(
         _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [OffsetClaim],
@@ -146,7 +149,7 @@ struct Outbox: ~Copyable {
     /// Produces a refused record again, and its offsets wait. A deferral is dropped instead if a
     /// later one of its key says all that it says.
     mutating func produceAgain(_ ticket: TicketTable.Ticket, _ tracker: inout OffsetTracker) {
-        if let superseded = tickets.closeSuperseded(ticket.record.ticket) {
+        if let superseded = tickets.closeSuperseded(ticket.record.ticket, &tracker) {
             for hold in superseded.holds { tracker.release(hold) }
         } else {
             records.append(ticket.record)

@@ -122,18 +122,18 @@ package struct PushPipeline: ~Copyable {
         deferral.replayed(id, &book, &outbox, now: now)
     }
 
-    /// A partition, of whichever topic, is no longer ours. Pushes for its events are still sent,
-    /// but hold none of its offsets any more; a fan-out that is spread over time ends. Has no effect
-    /// if the partition was given up before.
-    package mutating func unassigned(_ id: AssignmentID) {
-        if deferral.assignments.isOpen(id) {
-            deferral.unassigned(id, &book, &outbox)
-        } else if book.tracker.isOpen(id) {
+    /// Partitions, of whichever topics, are no longer ours. Pushes for their events are still sent,
+    /// but hold none of their offsets any more; a fan-out that is spread over time ends. Has no effect
+    /// for a partition that was given up before.
+    package mutating func unassigned(_ ids: [AssignmentID]) {
+        let ofDeferred = ids.filter { deferral.assignments.isOpen($0) }
+        if !ofDeferred.isEmpty { deferral.unassigned(ofDeferred, &book, &outbox) }
+        for id in ids where book.tracker.isOpen(id) {
             fanOut.forgetWithheld(of: book.source(book.tracker.nextPosition(id)))
             book.tracker.close(id)
             late.inherited.unassigned(id)
-            fanOut.abandonWalks(book)
         }
+        fanOut.abandonWalks(book)
     }
 
     /// The offset to store for this partition: everything below it has ended. Nil where there is

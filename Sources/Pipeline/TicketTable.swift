@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Deferral
+internal import Ledger
 internal import Planning
 package import PushModel
 
@@ -84,6 +85,8 @@ struct TicketTable {
         var order: PayloadPlace?
         /// The row of `deferred` whose push is sent when Kafka has the record.
         var announces: OffsetClaim?
+        /// What a shard says. Its subject is the record's key.
+        fileprivate(set) var shard: Event?
     }
 
     /// Identifies the payload of a deferral that another event may replace, and gives its age.
@@ -127,6 +130,12 @@ struct TicketTable {
         usages[topic.rawValue].count += 1
         usages[topic.rawValue].bytes += ticket.bytes
         return record
+    }
+
+    /// Keeps what the shard that was issued last says.
+    mutating func keepLast(_ shard: Event) {
+        precondition(open[last]?.record.topic == .events, "only a shard is kept decoded")
+        open[last]!.shard = shard
     }
 
     mutating func noteRefusal(of ticket: UInt64) {
@@ -176,15 +185,35 @@ struct TicketTable {
     /// Closes a deferral that Kafka has refused, if a later one of its key says all that it says:
     /// produced again, the older record would come last. Its claims pass to the later one if that
     /// is still open, or else are returned with it.
-    mutating func closeSuperseded(_ ticket: UInt64) -> Ticket? {
+    mutating func closeSuperseded(_ ticket: UInt64, _ tracker: inout OffsetTracker) -> Ticket? {
         guard let old = open[ticket], old.record.topic == .deferred, old.record.value != nil,
             old.record.endedOffset == nil, latestDeferrals[old.record.key] != ticket
         else { return nil }
         guard let latest = latestDeferrals[old.record.key] else { return close(ticket) }
         precondition(latest > ticket, "a deferral is superseded by an older one")
-        open[latest]!.holds += old.holds
+        for hold in old.holds { pass(hold, to: latest, &tracker) }
         open[ticket]!.holds = []
         return close(ticket)
+    }
+
+    /// Passes a claim to an open ticket, which needs of each assignment only that on the oldest offset:
+    /// else a key that is deferred again and again while Kafka takes nothing would gather claims without
+    /// end. A row of `deferred` ends by itself, so each claim on one is kept.
+    private mutating func pass(
+        _ hold: OffsetClaim, to ticket: UInt64, _ tracker: inout OffsetTracker
+    ) {
+        let known = open[ticket]!.holds.firstIndex {
+            $0.epoch == hold.epoch && !tracker.isOfTable(hold)
+        }
+        guard let known else {
+            open[ticket]!.holds.append(hold)
+            open[ticket]!.bytes += MemoryLayout<OffsetClaim>.stride
+            usages[RecordTopic.deferred.rawValue].bytes += MemoryLayout<OffsetClaim>.stride
+            return
+        }
+        let isOlder = tracker.isOlder(hold, than: open[ticket]!.holds[known])
+        tracker.release(isOlder ? open[ticket]!.holds[known] : hold)
+        if isOlder { open[ticket]!.holds[known] = hold }
     }
 
     mutating func close(_ ticket: UInt64) -> Ticket? {

@@ -8,7 +8,10 @@ internal import RecordFormats
 internal import Testing
 
 @Suite struct `Channels` {
-    private let fixture = PipelineFixture()
+    private let fixture = PipelineFixture { settings in
+        settings.tokenGuard.window = 10
+        settings.tokenGuard.badShareMax = 0.1
+    }
     private let channel = Array("tst-srch-chnl".utf8)
     /// The pool of broadcasts: the fixture's credential has the same environments twice.
     private let broadcasts: UInt16
@@ -80,24 +83,54 @@ internal import Testing
     }
 
     @Test(arguments: [APNSReason.channelNotRegistered, .badChannelId])
-    func `a channel that APNs does not know is suppressed as a dead token is`(reason: APNSReason) {
+    func `a channel that APNs does not know is suppressed while its route is healthy`(
+        reason: APNSReason
+    ) {
         register(.channel, channel)
-        activity("update", 1)
+        for timestamp in 1..<10 {
+            activity("update", timestamp)
+            #expect(fixture.deliverAll(pool: broadcasts).count == 1)
+        }
+        activity("update", 10)
         fixture.answer(fixture.take(pool: broadcasts)[0], 400, reason)
+        fixture.pass(.seconds(1))
         let records = fixture.takeRecords()
-        #expect(records.map(\.topic) == [.suppressions])
+        #expect(records.map(\.topic) == [.suppressions, .deadLetters])
         #expect(
             records[0].key
                 == "production/com.example.Home.push-type.liveactivity.channel/"
                 + "7473742d737263682d63686e6c")
         #expect(records[0].value.contains(#""reason":"\#(reason.name)""#))
         fixture.acknowledge(records)
-        activity("update", 2)
+        activity("update", 11)
         #expect(fixture.deliverAll(pool: broadcasts).isEmpty)
         fixture.pass(.seconds(3))
         register(.channel, channel)
-        activity("update", 3)
+        activity("update", 12)
         #expect(fixture.deliverAll(pool: broadcasts).count == 1)
+    }
+
+    @Test func `a deploy to the wrong environment suppresses no channel`() throws {
+        let channels = (1...3).map { Array("channel-\($0)".utf8) }
+        for (number, channel) in channels.enumerated() {
+            fixture.register(
+                "C\(number)",
+                [
+                    RegistrationDraft.Target(
+                        tokenClass: .channel, token: channel,
+                        shows: [RegistrationDraft.Show(kind: nil, subjects: ["match-9"])])
+                ])
+        }
+        for timestamp in 1..<30 {
+            activity("update", timestamp)
+            let sent = fixture.take(pool: broadcasts)
+            #expect(sent.count == 3, "a channel is suppressed")
+            for push in sent { fixture.answer(push, 400, .channelNotRegistered) }
+            fixture.pass(.seconds(1))
+            let records = fixture.takeRecords()
+            #expect(records.allSatisfy { $0.topic == .deadLetters })
+            fixture.acknowledge(records)
+        }
     }
 
     @Test func `a refused feature stops the app's channels and no device`() {

@@ -57,7 +57,7 @@ final class DeferredFixture {
     }
 
     func revoke() {
-        pipeline.pipeline.unassigned(assignment!)
+        pipeline.pipeline.unassigned([assignment!])
         assignment = nil
         pipeline.checkInvariants()
     }

@@ -292,7 +292,7 @@ internal import Testing
         let problem = deferred.refusal(of: record())
         #expect(problem == nil)
         pipeline.pipeline.deferredReplayed(first, now: pipeline.now)
-        pipeline.pipeline.unassigned(first)
+        pipeline.pipeline.unassigned([first])
         pipeline.pass(.seconds(5))
         #expect(pipeline.take().isEmpty)
         deferred.finishReplay()

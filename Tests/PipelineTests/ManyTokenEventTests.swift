@@ -206,6 +206,30 @@ internal import Testing
         #expect(fixture.counters.eventsDropped == shards.count)
     }
 
+    @Test(arguments: ["not read", "walking", "in Kafka's hands"])
+    func `a drop of the topic of an event of many tokens stops its shards, too`(place: String) {
+        let bindings = [TopicBinding.standard, .standard]
+        let fixture = worker(bindings: bindings)
+        fixture.assign(topic: 1, startOffset: 0, nextOffset: 0)
+        fixture.event("door", binding: 1)
+        let shards = fixture.takeRecords()
+        #expect(shards.count == 8)
+        let reader = worker(bindings: bindings) { $0.immediateFanOutMax = 1 }
+        if place == "walking" { for shard in shards { reader.event(shard.key, shard.value) } }
+        for each in [fixture, reader] { each.restrict(.topic("events-1"), .drop) }
+        if place == "not read" { for shard in shards { reader.event(shard.key, shard.value) } }
+        for shard in shards { fixture.pipeline.refused(shard.ticket) }
+        for each in [fixture, reader] {
+            each.pass(.seconds(3))
+            #expect(each.deliverAll().isEmpty && each.isIdle, "\(place)")
+        }
+        if place == "not read" { #expect(reader.counters.eventsDropped == shards.count) }
+        // What comes from other topics goes on.
+        reader.event("door")
+        reader.pass(.milliseconds(1))
+        #expect(reader.takeRecords().count == 8)
+    }
+
     @Test func `an event of many tokens of which a shard was refused too late is sent to nobody`() {
         let fixture = worker()
         fixture.event("door", #"{"ttlSeconds":1}"#)

@@ -48,10 +48,33 @@ internal import Testing
         outbox.produceAgain(refused, &tracker)
         outbox.checkInvariants()
         let (count, held) = (outbox.records.count, tracker.holderCount)
-        #expect(count == 2 && held == 2, "the later one has the claim")
+        #expect(count == 2 && held == 1, "the later one has the older claim")
         outbox.acknowledged(outbox.records[1].ticket, &tracker)
         let left = tracker.holderCount
         #expect(left == 0)
+    }
+
+    @Test func `the outbox keeps one claim of a partition, however often a key is deferred again`()
+    {
+        var tracker = OffsetTracker(registrationGrace: .zero)
+        var outbox = Outbox(settings: PipelineSettings())
+        let id = AssignmentID(ordinal: 0, epoch: 1)
+        tracker.open(id, topic: 0, partition: 0, startOffset: 0)
+        for offset in 0..<100 as Range<Int64> {
+            tracker.received(id, offset: offset, now: MonotonicTime(nanoseconds: 0))
+            outbox.writeDeferral(key: [7], value: [1], holds: [tracker.hold(id)])
+        }
+        // Kafka takes nothing, and refuses them in any order.
+        for record in outbox.takeRecords().dropLast().shuffled() {
+            if let refused = outbox.refused(record.ticket) {
+                outbox.produceAgain(refused, &tracker)
+            }
+            outbox.checkInvariants()
+        }
+        let (left, ended, bytes) = (
+            tracker.holderCount, tracker.endedOffset(id), outbox.waiting(for: .deferred).bytes
+        )
+        #expect(left == 1 && ended == 0 && bytes < 1000, "the oldest is held")
     }
 
     @Test func `the outbox keeps refused shards apart, oldest first, to be fanned out here`() {

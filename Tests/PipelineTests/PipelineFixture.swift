@@ -91,7 +91,7 @@ final class PipelineFixture {
     }
 
     /// Revokes the last partition.
-    func unassign() { pipeline.unassigned(assignments.removeLast()) }
+    func unassign() { pipeline.unassigned([assignments.removeLast()]) }
 
     func newAssignment(ordinal: UInt32) -> AssignmentID {
         lastEpoch += 1

@@ -106,12 +106,12 @@ extension Simulation {
         tell("worker \(number) gives up \(ids)")
         for id in ids {
             if let index = worker.assignments.firstIndex(of: id) {
-                worker.pipeline.unassigned(id)
+                worker.pipeline.unassigned([id])
                 worker.assignments[index] = nil
                 worker.model.unassigned(partition: index)
             } else if let index = worker.deferredAssignments.firstIndex(of: id) {
                 try worker.withTime(world: kafka, now: time(of: number)) {
-                    worker.pipeline.unassigned(id)
+                    worker.pipeline.unassigned([id])
                 }
                 worker.deferredAssignments[index] = nil
                 worker.deferredEnds[index] = nil

@@ -3,6 +3,7 @@
 
 internal import Audience
 internal import Delivery
+internal import Intake
 internal import Ledger
 internal import Lifecycle
 internal import Planning
@@ -152,7 +153,7 @@ extension Simulation {
         let reading = worker.pipeline.deferredReading
         try worker.withTime(world: kafka, now: now) { () throws(SimulationFailure) in
             if worker.lifecycle.isDraining { worker.pipeline.flushDeadLetters(now: now, all: true) }
-            worker.pipeline.advance(now: now)
+            try advance(number, now: now)
             try worker.noteDropsByTime(drops, now: now)
             // Where letters have no room, the numbers of repeats are merged; nothing else is by time.
             worker.repeats.written += worker.pipeline.counters.failuresMerged - merged
@@ -175,6 +176,24 @@ extension Simulation {
                 kafka.deferred.read(event, at: worker.payloadsReadAt, now: now)
             }
         }
+    }
+
+    /// In some turns under settings that a reload has lowered just before, and lifts again: what was
+    /// decided before them is done under them.
+    private mutating func advance(_ number: Int, now: Now) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let isReloaded = worker.pipeline.outbox.hasRefusedShards && !worker.isReloaded
+        worker.isReloaded = isReloaded
+        guard isReloaded else { return worker.pipeline.advance(now: now) }
+        coverage.reloads += 1
+        let settings = worker.pipeline.book.settings
+        var lowered = settings
+        lowered.events.recordBytesMax = 128
+        lowered.splitAbove = 1
+        lowered.deadLetterEventBytesMax = 0
+        worker.adopt(lowered)
+        worker.pipeline.advance(now: now)
+        worker.adopt(settings)
     }
 
     /// After a push whose gap is not kept nobody knows when it was sent.

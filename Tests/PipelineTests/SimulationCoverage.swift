@@ -64,6 +64,8 @@ struct SimulationCoverage {
     /// took longer than an announcement is worth.
     private(set) var joined = 0
     var slowRecords = 0
+    /// Turns under lowered settings, while shards that Kafka has refused waited.
+    var reloads = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -133,6 +135,7 @@ struct SimulationCoverage {
         eventsReleased += other.eventsReleased
         joined += other.joined
         slowRecords += other.slowRecords
+        reloads += other.reloads
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }

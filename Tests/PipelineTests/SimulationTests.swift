@@ -84,6 +84,8 @@ internal import Testing
         #expect(count < seeds || coverage.unsubscribed > count / 5, "too few were signed out")
         print("released events: \(coverage.eventsReleased)")
         #expect(count < seeds || coverage.eventsReleased > count / 5, "too few were released")
+        print("turns under lowered settings: \(coverage.reloads)")
+        #expect(count < seeds || coverage.reloads > count / 20, "too few reloads")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0
         // What is met a hundred times in ten thousand lives is common if it is met in two hundred.
         let gaps = least == 1 ? coverage.commonGaps : coverage.gaps(least: least)

@@ -15,6 +15,8 @@ struct WalkWatch {
     let subject: String?
     /// Of those of its events whose partition is the worker's.
     let topics: Set<Int>
+    /// The topic of the event of which it is one shard, and the only one.
+    let source: Int?
     let claims: [OffsetClaim]
 }
 
@@ -32,7 +34,9 @@ extension SimulationWorker {
                     ? nil
                     : String(
                         decoding: pipeline.book.audience.subjectBytes(of: list), as: UTF8.self),
-                topics: Set(topics.map { Int($0) }), claims: claims)
+                topics: Set(topics.map { Int($0) }),
+                source: pipeline.fanOut.walks.sourceOfShard(walk).map { Int($0.topic) },
+                claims: claims)
         }
     }
 
@@ -64,6 +68,7 @@ extension SimulationWorker {
 
     private func isDropped(_ walk: WalkWatch) -> Bool {
         restrictions.isDropped(subject: walk.subject)
+            || walk.source.map { restrictions.isDropped(topic: Self.topics[$0]) } ?? false
             || !walk.topics.isEmpty
                 && walk.topics.allSatisfy { restrictions.isDropped(topic: Self.topics[$0]) }
     }

@@ -47,6 +47,9 @@ extension SimulationWorker {
         if restrictions.isDropped(topic: Self.topics[Int(partition.topic)]) { return .dropped }
         guard let event = record.event, event.expiresAt > now.wall else { return .asked }
         if restrictions.isDropped(subject: event.subject) { return .dropped }
+        if let source = event.source, restrictions.isDropped(topic: Self.topics[source]) {
+            return .dropped
+        }
         // A shard's event has passed the bound.
         let isReleased = record.releases.map { $0.offset < record.offset } ?? false
         if event.tokens == nil, !isReleased, model.tokens(askedBy: event) > settings.fanOutMax {
@@ -97,7 +100,7 @@ extension SimulationWorker {
         let read = SimulationModel.ReadEvent(
             event: event, partition: partition, offset: record.offset, readAt: now.monotonic,
             deadline: deadline, stamp: payloadsReadAt, sequence: sequence)
-        let split = noteShards(from: written, of: read)
+        let split = noteShards(from: written, of: read, topic: Int(log.topic))
         let letters = pipeline.records[written...].filter { $0.topic == .deadLetters }
         if fate == .withheld {
             try noteWithheld(

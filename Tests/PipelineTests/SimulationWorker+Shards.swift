@@ -18,12 +18,13 @@ extension SimulationWorker {
     ///
     /// - Returns: the parts of the event that are left to the readers of its shards.
     func noteShards(
-        from position: Int, of whole: SimulationModel.ReadEvent
+        from position: Int, of whole: SimulationModel.ReadEvent, topic: Int
     ) -> [SimulatedEvent] {
         var split: [SimulatedEvent] = []
         for record in pipeline.records[position...] where record.topic == .events {
             let text = String(decoding: record.value!, as: UTF8.self)
             var event = whole.event
+            event.source = topic
             event.tokens = TokenShard(
                 index: Self.number(after: "\"index\":", in: text),
                 count: Self.number(after: "\"of\":", in: text))

@@ -147,6 +147,17 @@ final class SimulationWorker {
         inherited = Array(repeating: nil, count: partitions)
     }
 
+    /// Whether the last turn was under lowered settings.
+    var isReloaded = false
+
+    func adopt(_ settings: PipelineSettings) {
+        do {
+            try pipeline.adopt(settings, bindings: Self.bindings)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
     /// Whether half of the room for pushes is free.
     var isHalfFree: Bool {
         let load = pipeline.load

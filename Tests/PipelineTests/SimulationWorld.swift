@@ -47,6 +47,8 @@ struct SimulatedEvent {
     var payload: Payload?
     /// The part of the tokens that it is for, if it is a shard.
     var tokens: TokenShard?
+    /// The topic of the event that it is a shard of.
+    var source: Int?
 
     struct Payload {
         let type: PushType

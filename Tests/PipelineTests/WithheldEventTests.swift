@@ -106,7 +106,7 @@ internal import Testing
         fixture.event("all")
         let other = fixture.newAssignment(ordinal: 9)
         fixture.pipeline.assigned(other, topic: 0, partition: 7, startOffset: 0)
-        fixture.pipeline.unassigned(other)
+        fixture.pipeline.unassigned([other])
         #expect(fixture.pipeline.withheldEvents.count == 1, "that of another partition stays")
         fixture.unassign()
         #expect(fixture.pipeline.withheldEvents.isEmpty)

@@ -154,7 +154,7 @@ private struct DeferralBench: ~Copyable {
         _ = bench.insert(2)
         let hold = bench.table.hold(of: taken)
         bench.table.take(taken)
-        bench.table.close(bench.assignment, &bench.tracker)
+        bench.table.close([bench.assignment], &bench.tracker)
         bench.tracker.close(bench.assignment)
         bench.checkInvariants()
         let holders = bench.tracker.holderCount
@@ -162,6 +162,21 @@ private struct DeferralBench: ~Copyable {
         bench.tracker.release(hold)
         let none = bench.tracker.holderCount
         #expect(none == 0)
+    }
+
+    @Test func `the deferred table gives several partitions up at once, and keeps the others`() {
+        var bench = DeferralBench()
+        _ = bench.insert(1)
+        let others = (2...3).map { AssignmentID(ordinal: UInt32($0), epoch: UInt32($0) * 10) }
+        for (partition, id) in others.enumerated() {
+            bench.tracker.openTable(id, partition: Int32(partition + 1))
+        }
+        bench.table.close(others, &bench.tracker)
+        let kept = bench.table.count
+        bench.table.close([bench.assignment, others[0]], &bench.tracker)
+        bench.checkInvariants()
+        let left = bench.table.count
+        #expect(kept == 1 && left == 0)
     }
 }
 

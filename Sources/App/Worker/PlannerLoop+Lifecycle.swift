@@ -157,8 +157,8 @@ extension PlannerLoop {
 
     private mutating func unassign(_ ids: [AssignmentID]) {
         assert(!ids.contains(where: lifecycle.open.contains), "a partition given up is ours still")
+        pipeline.unassigned(ids)
         for id in ids {
-            pipeline.unassigned(id)
             held.forget(id)
             clockHold.forget(id)
             topicsOfEvents[id] = nil

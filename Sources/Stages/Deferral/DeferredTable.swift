@@ -479,11 +479,13 @@ package struct DeferredTable: ~Copyable {
         _ = tracker.takeEndedRows()
     }
 
-    /// The partition is no longer ours. Its rows are removed. Those that have their claim give it
-    /// back; pushes that have the claim of one go on.
-    package mutating func close(_ assignment: AssignmentID, _ tracker: inout OffsetTracker) {
+    /// The partitions are no longer ours. Their rows are removed. Those that have their claim give it
+    /// back; pushes that have the claim of one go on. It looks at every row once, however many
+    /// partitions there are.
+    package mutating func close(_ assignments: [AssignmentID], _ tracker: inout OffsetTracker) {
+        let epochs = Set(assignments.map(\.epoch))
         for row in rows.indices
-        where rows[row].state != .free && rows[row].hold.epoch == assignment.epoch {
+        where rows[row].state != .free && epochs.contains(rows[row].hold.epoch) {
             if rows[row].state != .taken { tracker.release(rows[row].hold) }
             remove(UInt32(row))
         }

@@ -130,11 +130,10 @@ package enum AnswerTable {
     /// Apple's "Handling error responses from Apple Push Notification service", those that only
     /// broadcasts to channels have.
     private static let ofBroadcasts: [Row] = [
-        // The channel was deleted, or is one of another app or environment. The guard on 400s wants
-        // 200 answers of a route before it believes one, more than an app has channels: as with a
-        // 410, what APNs says is believed.
-        row(400, .badChannelId, .suppression),
-        row(400, .channelNotRegistered, .suppression),
+        // The channel was deleted, or all are of another environment or app, which the guard on 400s
+        // tells apart by the route's other answers.
+        row(400, .badChannelId, .rejectToken),
+        row(400, .channelNotRegistered, .rejectToken),
         row(400, .badRequestParams, .reject),
         row(400, .badRequestPayload, .reject),
         row(400, .cannotCreateChannelConfig, .reject),

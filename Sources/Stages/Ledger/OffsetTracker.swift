@@ -337,6 +337,11 @@ package struct OffsetTracker: ~Copyable {
             && assignments[Int(holder.place)].id.epoch == claim.epoch
     }
 
+    /// Which of two claims on one assignment holds more.
+    package func isOlder(_ hold: OffsetClaim, than other: OffsetClaim) -> Bool {
+        hold.offset < other.offset
+    }
+
     package func offset(of hold: OffsetClaim) -> Int64 { holders[Int(hold.holder.rawValue)].offset }
 
     /// Holders of all assignments: what the tracker's memory grows with.

@@ -101,6 +101,8 @@ package struct Walks: ~Copyable {
         var pace: WalkPace?
         /// Whether it visits no more entries, wherever it is.
         var isAbandoned = false
+        /// Whether a further event has joined it.
+        var isShared = false
         var current = ClaimSet()
         var next = ClaimSet()
         /// The oldest event that only the next lap answers for, and when it was written.
@@ -182,6 +184,7 @@ package struct Walks: ~Copyable {
     private mutating func extend(
         _ index: Int, _ request: FanOutRequest, hold: OffsetClaim, _ tracker: inout OffsetTracker
     ) {
+        walks[index]!.isShared = true
         walks[index]!.cursor.extend()
         let latest = max(walks[index]!.request.expiresAt, request.expiresAt)
         walks[index]!.request.expiresAt = latest
@@ -274,6 +277,12 @@ package struct Walks: ~Copyable {
 
     /// The walks that are not abandoned.
     package var underWay: [Int] { order.filter { !walks[$0]!.isAbandoned } }
+
+    /// The event of which this walk is one shard; nil where it is none, or is shared with others.
+    package func sourceOfShard(_ walk: Int) -> RecordPosition? {
+        guard walks[walk]!.request.filter.shard != nil, !walks[walk]!.isShared else { return nil }
+        return walks[walk]!.request.origin
+    }
 
     package func isAbandoned(_ walk: Int) -> Bool { walks[walk]!.isAbandoned }
 
