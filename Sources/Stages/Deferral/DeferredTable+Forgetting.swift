@@ -20,7 +20,8 @@ extension DeferredTable {
         switch rows[row].state {
         case .waiting, .ready:
             return rows[row].unreadRewrites == 0 && !rows[row].isAnnounced
-                && !rows[row].isOverstated && rows[row].announcedUntil == Self.distantPast
+                && !overstatedRows.contains(UInt32(row))
+                && rows[row].announcedUntil == Self.distantPast
         case .replaying: return true
         case .free, .announcing, .taken: return false
         }
