@@ -141,7 +141,9 @@ extension Simulation {
         switch record.topic {
         case .deadLetters: kafka.append(letter: record.value!)
         case .deferred:
-            kafka.deferred.append(record, debts: debts, by: worker.life, now: now)
+            kafka.deferred.append(
+                record, debts: debts, by: worker.life, epoch: worker.epochs[record.ticket] ?? 0,
+                now: now)
         case .suppressions:
             kafka.suppressions.append(
                 SimulatedTableRecord(
