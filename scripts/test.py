@@ -203,7 +203,8 @@ def main():
     tests = runner.tests()
     known = {suite_of(test) for test in tests}
     for suite in (*FIRST, *APART):
-        if suite not in known:
+        # LAMPLIGHTER_TESTS may have left the target out.
+        if suite not in known and "LAMPLIGHTER_TESTS" not in os.environ:
             fail(f"there is no suite {suite}")
     tests = [test for test in tests if not any(re.search(each, test) for each in options.skip)]
     if options.filter:

@@ -54,7 +54,8 @@ extension Simulation {
         for record in kafka.deferred.partitions[index].records { latest[record.key] = record }
         let now = time(of: number)
         for record in latest.values where record.writer == worker.life && !record.isSent {
-            guard let value = record.value,
+            // What was on its way when the partition was lost before comes late.
+            guard record.epoch == id.epoch, let value = record.value,
                 let sentAt = SimulatedSuppression.time("lastSentAt", in: value)
             else { continue }
             let isOnItsWay =
@@ -77,7 +78,7 @@ extension SimulatedDeferred {
             OutgoingRecord(
                 topic: .deferred, key: key, value: nil, ticket: 0, partition: partition,
                 endedOffset: offset),
-            debts: [], by: 0, now: now)
+            debts: [], by: 0, epoch: 0, now: now)
         drops[key] = (offset, now.monotonic)
     }
 

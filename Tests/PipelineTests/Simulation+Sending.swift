@@ -154,7 +154,7 @@ extension Simulation {
         case .deferred:
             kafka.deferred.append(
                 record, payload: record.value.flatMap { kafka.payload(in: $0) }, debts: debts,
-                by: worker.life, now: now)
+                by: worker.life, epoch: worker.epochs[record.ticket] ?? 0, now: now)
         case .suppressions:
             kafka.suppressions.append(
                 SimulatedTableRecord(

@@ -22,6 +22,8 @@ struct SimulatedDeferred {
         let writtenAt: MonotonicTime
         /// Which process wrote it; 0 for an operator.
         let writer: Int
+        /// Of the writer's assignment then; 0 where it did not own the partition.
+        let epoch: UInt32
         /// Whether an operator has dropped the push.
         var isDropped: Bool { value == nil && writer == 0 }
         /// Whether it says that nothing is owed.
@@ -79,7 +81,7 @@ struct SimulatedDeferred {
 
     mutating func append(
         _ record: OutgoingRecord, payload: SimulatedEvent?, debts: [SimulationModel.Debt],
-        by writer: Int, now: Now
+        by writer: Int, epoch: UInt32, now: Now
     ) {
         let index = partition(of: record.key)
         precondition(
@@ -92,7 +94,7 @@ struct SimulatedDeferred {
                 offset: offset, key: record.key, value: record.value, payload: payload,
                 expiresAt: record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! },
                 endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
-                writtenAt: now.monotonic, writer: writer))
+                writtenAt: now.monotonic, writer: writer, epoch: epoch))
         if let readAt = record.endedPayloadAt { endPayloads(of: record.key, upTo: readAt) }
         if record.value.map(Self.saysSent) ?? true, let ended = record.endedOffset {
             endedUpTo[record.key] = max(endedUpTo[record.key] ?? -1, ended)

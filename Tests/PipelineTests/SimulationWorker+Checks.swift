@@ -41,14 +41,15 @@ extension SimulationWorker {
             load.queued + load.inFlight + load.resting <= settings.slots, "more pushes than slots")
         try require(load.inFlight == flights.count, "what is in flight is miscounted")
         try require(pipeline.fanOut.walks.count <= settings.fanOutsMax + 1, "too many fan-outs")
-        // When a replay has ended, what a later partition's rows had hidden is written again at once.
+        // When a replay has ended, what a later partition's rows had hidden is written again at once;
+        // and an operator's drop is followed by a tombstone where a rewrite of the row is still unread.
         let rewritten = Int(pipeline.counters.deferredRewritten)
         let suppressions = pipeline.outbox.tickets.usage(of: .suppressions).count
         try require(
             suppressions <= settings.unacknowledgedMax, "too many suppressions: \(suppressions)")
         let deferrals = pipeline.outbox.tickets.deferrals
         try require(
-            deferrals <= settings.unacknowledgedMax + rewritten,
+            deferrals <= settings.unacknowledgedMax + rewritten + dropsRead,
             "too many deferrals unacknowledged: \(deferrals)")
         let letterBytes = pipeline.outbox.letterBytes
         try require(

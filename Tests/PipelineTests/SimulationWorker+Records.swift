@@ -20,6 +20,9 @@ extension SimulationWorker {
         try noteLetters(from: position)
         pipeline.endDeferredRows()
         for record in pipeline.records[position...] where record.topic == .deferred {
+            if let partition = record.partition {
+                epochs[record.ticket] = deferredAssignments[Int(partition)]?.epoch
+            }
             // What an owner writes again says nothing of what was deferred since.
             guard let value = record.value, record.endedOffset == nil else {
                 try world.deferred.judge(record, by: self, now: now)
@@ -226,6 +229,7 @@ extension SimulationWorker {
         _ record: SimulatedDeferred.Record, partition: Int, world: SimulatedKafka, now: Now
     ) throws(SimulationFailure) {
         let written = pipeline.records.count
+        dropsRead += record.isDropped ? 1 : 0
         let problem = withBytes(record.key) { key in
             withBytes(record.value) { value in
                 pipeline.deferredRecord(

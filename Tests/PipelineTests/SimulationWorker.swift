@@ -81,6 +81,10 @@ final class SimulationWorker {
     /// What rows of `deferred` answer for since the last look, and how often they did.
     var joined: [Joined] = []
     var joinedCount = 0
+    /// The assignment of `deferred` under which each of its records was written, by ticket.
+    var epochs: [UInt64: UInt32] = [:]
+    /// How many drops of operators were read in `deferred`.
+    var dropsRead = 0
 
     /// When APNs's acceptance of the last push without a payload was read, by token.
     var acceptedAt: [SimulatedToken: MonotonicTime] = [:]
