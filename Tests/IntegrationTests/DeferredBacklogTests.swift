@@ -24,7 +24,11 @@ struct `A backlog of deferred pushes` {
     private func backlog(of app: String, count: Int) async throws -> [TestToken] {
         let tokens = (0..<count).map { _ in TestToken() }
         let subject = "backlog-\(UUID().uuidString)"
-        try fleet.register(.controls(tokens, show: [subject], app: app))
+        try fleet.register(
+            stride(from: 0, to: count, by: 50).map { first in
+                .controls(
+                    Array(tokens[first..<min(first + 50, count)]), show: [subject], app: app)
+            })
         try await fleet.registrationsApplied()
         var push = DeferredPush(
             notBefore: Now.current.wall, expiresAt: Now.current.wall + .seconds(7200),
