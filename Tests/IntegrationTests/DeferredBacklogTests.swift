@@ -20,19 +20,24 @@ struct `A backlog of deferred pushes` {
         writer = try DeferredWriter(fleet)
     }
 
-    /// Registers tokens, and defers a push to each of them.
-    private func backlog(of app: String, count: Int) async throws -> [TestToken] {
+    private func registered(_ app: String, count: Int) throws -> [TestToken] {
         let tokens = (0..<count).map { _ in TestToken() }
         let subject = "backlog-\(UUID().uuidString)"
-        try fleet.register(.controls(tokens, show: [subject], app: app))
-        try await fleet.registrationsApplied()
-        var push = DeferredPush(
+        try fleet.register(
+            stride(from: 0, to: count, by: 50).map { first in
+                .controls(
+                    Array(tokens[first..<min(first + 50, count)]), show: [subject], app: app)
+            })
+        return tokens
+    }
+
+    /// Defers a push to each of the tokens.
+    private func deferPushes(to tokens: [TestToken], of app: String) throws {
+        let push = DeferredPush(
             notBefore: Now.current.wall, expiresAt: Now.current.wall + .seconds(7200),
             tokenClass: .control)
-        push.subject = Array(subject.utf8)
         try writer.write(
             tokens.map { "production/\(app).push-type.controls/\($0.hex)" }, push)
-        return tokens
     }
 
     private func accepted(_ tokens: [TestToken]) throws -> [String: Int] {
@@ -44,11 +49,15 @@ struct `A backlog of deferred pushes` {
     @Test func `one that is paused does not stop another app's, and each is sent once in the end`()
         async throws
     {
+        let paused = try registered(TestApp.home, count: 3000)
+        let others = try registered(TestApp.garden, count: 200)
+        let witness = try registered(TestApp.garden, count: 1)
+        try await fleet.registrationsApplied()
         let pause = try await fleet.command(["pause", "--app", TestApp.home])
         #expect(pause.status == 0)
         try await Task.sleep(for: .seconds(2))
-        let paused = try await backlog(of: TestApp.home, count: 3000)
-        let others = try await backlog(of: TestApp.garden, count: 200)
+        try deferPushes(to: paused, of: TestApp.home)
+        try deferPushes(to: others, of: TestApp.garden)
         try await fleet.eventually("the other app's pushes", within: .seconds(40)) {
             try accepted(others).count == others.count
         }
@@ -59,7 +68,7 @@ struct `A backlog of deferred pushes` {
             try accepted(paused).count == paused.count
         }
         try await fleet.replaceWorker()
-        let witness = try await backlog(of: TestApp.garden, count: 1)
+        try deferPushes(to: witness, of: TestApp.garden)
         try await fleet.eventually("a push after the restart", within: .seconds(60)) {
             try accepted(witness).count == 1
         }

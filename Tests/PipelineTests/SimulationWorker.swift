@@ -120,7 +120,7 @@ final class SimulationWorker {
         settings.deadLetterTokensMax = 3
         settings.deadLetterBytesMax = 4096 << Int(dice.next(below: 4))
         settings.payloadBytesMax = 2048
-        if dice.next(below: 3) == 0 { settings.deferredMax = 1 + Int(dice.next(below: 6)) }
+        if dice.next(below: 3) == 0 { settings.deferredMax = 4 + Int(dice.next(below: 6)) }
         settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
         settings.eventTopics = Self.topics
