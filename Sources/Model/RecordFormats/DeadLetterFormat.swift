@@ -70,7 +70,7 @@ package enum DeadLetterField: UInt8, RecordField {
                 "The same, where it is not UTF-8.")
         case .payloadOf:
             .optional(
-                "payloadOf", .text(RecordLimits.subjectBytes),
+                "payloadOf", .text(0...RecordLimits.subjectBytesMax),
                 "The subject of the event whose payload this is, where it is not `subject`.")
         case .payloadOfBase64:
             .optional(

@@ -79,7 +79,7 @@ package enum DeferredField: UInt8, RecordField {
                 "The subject where it is not UTF-8.")
         case .payloadOf:
             .optional(
-                "payloadOf", .text(RecordLimits.subjectBytes),
+                "payloadOf", .text(0...RecordLimits.subjectBytesMax),
                 """
                 The subject of the event that brought the payload, where it is not `subject`: the push \
                 is sent only while its token shows it.
