@@ -78,7 +78,7 @@ extension SimulatedDeferred {
             OutgoingRecord(
                 topic: .deferred, key: key, value: nil, ticket: 0, partition: partition,
                 endedOffset: offset),
-            debts: [], by: 0, epoch: 0, now: now)
+            payload: nil, debts: [], by: 0, epoch: 0, now: now)
         drops[key] = (offset, now.monotonic)
     }
 
