@@ -23,7 +23,7 @@ extension Simulation {
         operators.liftAll()
         while operators.chance(70), !kafka.withheld.isEmpty { try redrive() }
         tell("the end begins")
-        for round in 0..<2000 {
+        for round in 0..<8000 {
             pass(.milliseconds(100))
             // Clocks are set whenever somebody likes: no bound may depend on them.
             if round < 300, chance(2) { stepClock(below(2)) }
