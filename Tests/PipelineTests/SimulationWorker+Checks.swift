@@ -48,8 +48,10 @@ extension SimulationWorker {
         try require(
             suppressions <= settings.unacknowledgedMax, "too many suppressions: \(suppressions)")
         let deferrals = pipeline.outbox.tickets.deferrals
+        // Each partition's share is rounded up.
+        let partitions = pipeline.outbox.tickets.shares.count
         try require(
-            deferrals <= settings.unacknowledgedMax + rewritten + dropsRead,
+            deferrals <= settings.unacknowledgedMax + partitions + rewritten + dropsRead,
             "too many deferrals unacknowledged: \(deferrals)")
         let letterBytes = pipeline.outbox.letterBytes
         try require(
