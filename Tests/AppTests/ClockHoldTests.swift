@@ -9,7 +9,7 @@ internal import Testing
 @testable internal import Worker
 
 /// A clock that is far ahead of the records that are being written reads no events.
-@Suite struct `A clock far ahead of Kafka's` {
+@Suite struct `The hold of events by a clock far ahead of Kafka's` {
     private let id = AssignmentID(ordinal: 0, epoch: 1)
     private let hour = Duration.seconds(3600)
     private let day = Duration.seconds(86_400)

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import Lifecycle
 
-@Suite struct `A start without the restrictions` {
+@Suite struct `The wait of a start for the restrictions` {
     private static func at(_ seconds: Int64) -> MonotonicTime {
         MonotonicTime(nanoseconds: seconds * 1_000_000_000)
     }

@@ -11,7 +11,7 @@ internal import Testing
 ///
 /// `SimulatedClocks` keeps within half a minute, since its model judges what has expired. Here nothing
 /// lives shorter than a day, and one thing is judged: how long a token waits under one owner.
-@Suite struct `Workers whose clocks differ by hours` {
+@Suite struct `Workers whose clocks are far apart` {
     private static let gap = Duration.seconds(60)
     /// What a clock may add to the gap, whatever it shows.
     private static let clockMax = Duration.seconds(60)
