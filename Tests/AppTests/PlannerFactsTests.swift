@@ -51,14 +51,15 @@ internal import Testing
         let script = try PlannerScript()
         try await script.start([(Self.plain, 0)])
         var first: Set<Int> = []
-        for round in 1...4 {
+        var round = 0
+        // Which turn an event is read in is Kafka's affair.
+        while first.count < 2, round < 40 {
+            round += 1
             try script.event("s1")
             try await script.until("push \(round)") { script.inFlight == 1 }
             for port in 0...1 where !script.submitted(port).isEmpty { first.insert(port) }
             script.answerAll()
             try await script.until("its answer") { script.accepted == round }
-            // An odd number of turns, so that the next push meets the other port.
-            if script.loop.firstPort == round % 2 { script.turn() }
         }
         #expect(first == [0, 1])
     }

@@ -46,8 +46,9 @@ import Testing
         #expect(said.contains { $0.contains("this user may not read topic 'controls'") }, "\(said)")
         // The right is given back when the refusals are used up.
         try fixture.write(2, to: "controls")
-        let deadline = ContinuousClock.now + .seconds(60)
-        while reader.recordsRead < 2, ContinuousClock.now < deadline {
+        var rounds = 0
+        while reader.recordsRead < 2, rounds < 200 {
+            rounds += 1
             now.monotonic = now.monotonic + .seconds(31)
             // Time for an answer or two.
             for _ in 0..<30 {

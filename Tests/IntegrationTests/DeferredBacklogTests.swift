@@ -9,7 +9,7 @@ import Testing
 
 /// A backlog of deferred pushes that is larger than the memory of the worker that owns it.
 @Suite(
-    .serialized, .timeLimit(.minutes(4)),
+    .serialized,
     .fleet(TestPlan(registrationGrace: .milliseconds(200), deferredMax: 1000)))
 struct `A backlog of deferred pushes` {
     private let fleet: Fleet

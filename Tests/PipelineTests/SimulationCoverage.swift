@@ -36,7 +36,7 @@ struct SimulationCoverage {
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
             "pause followed", "drop followed", "limit followed", "withheld",
             "topic waits", "walk dropped", "deferred absent", "sent unpaced", "deferred dropped",
-            "signed out", "rows forgotten", "read again", "reading given up",
+            "signed out", "rows forgotten", "read again",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -164,7 +164,6 @@ struct SimulationCoverage {
         case ("bad registration", .late), ("signed out", .late):
             return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"
-        case ("reading given up", _): return "few are, whatever else there is"
         case ("compacted", .forgotten):
             return "what is hidden is written again when it is read again"
         case ("compacted", .replaying): return "compaction lags behind the reader"

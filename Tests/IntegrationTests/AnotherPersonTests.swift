@@ -10,7 +10,7 @@ import Testing
 
 /// A real worker with an embedded Kafka, of whose pushes to devices an operator pauses all.
 @Suite(
-    .serialized, .timeLimit(.minutes(3)),
+    .serialized,
     .fleet(TestPlan(workers: 1, registrationGrace: .milliseconds(200), holdMax: .seconds(5))))
 struct `A phone on which another person signs in` {
     private let fleet: Fleet
