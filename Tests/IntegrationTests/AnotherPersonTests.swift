@@ -41,12 +41,12 @@ struct `A phone on which another person signs in` {
     /// Waits until explain says this of the phone so many times.
     private func explained(_ text: String, times: Int = 1) async throws {
         let port = try await fleet.adminPort(of: fleet.workers[0])
-        let deadline = ContinuousClock.now + .seconds(90)
+        let patience = Patience(.seconds(90))
         while true {
             let result = try await fleet.run(
                 ["explain", "http://127.0.0.1:\(port)", "--token-id", phone.name])
             if result.lines.count(where: { $0.contains(text) }) >= times { return }
-            try #require(ContinuousClock.now < deadline, "not \(text): \(result.output)")
+            try #require(!patience.isOver, "not \(text): \(result.output)")
             try await Task.sleep(for: .milliseconds(200))
         }
     }

@@ -50,8 +50,8 @@ extension Configuration.Delivery {
             .value(
                 "deferredMax", \.deferredMax, .integer(1000...100_000_000),
                 "Deferred pushes that one worker keeps in memory, some 400 bytes each; above it "
-                    + "the topic's partitions wait to be read. While they are read for the first "
-                    + "time there may be twice as many."
+                    + "what may not be sent, else the largest backlog, is left in Kafka and read "
+                    + "again later."
             ).live,
         ]
     }
