@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import Planning
+
 /// What a worker tells the next owner of a partition, in the metadata of its commits: every event
 /// below `endedOffset` has ended for each token whose registration stands below `registrations`.
+///
+/// Of events above that are spread over time it may say how far they have come: such an event has ended
+/// for each of those tokens whose hash is before its place.
 ///
 /// It is a fact that does not become untrue, whoever reads it and however late. The committed
 /// offset does not depend on it: nothing below that is owed to anybody. A reader that knows nothing
@@ -11,6 +16,21 @@ package struct CommitNote: Hashable, Sendable {
     package var endedOffset: Int64
     /// By partition of the registrations topic: the offset of the next record to be applied.
     package var registrations: [Int64]
+    /// Of events from `endedOffset` on, by offset.
+    package var places: [Place] = []
+
+    package struct Place: Hashable, Sendable {
+        package var offset: Int64
+        package var place: WalkPlace
+
+        package init(offset: Int64, place: WalkPlace) {
+            self.offset = offset
+            self.place = place
+        }
+    }
+
+    /// One past the last offset that it says something of.
+    package var end: Int64 { max(endedOffset, (places.last?.offset ?? -1) + 1) }
 
     /// The broker's `offset.metadata.max.bytes`, by default.
     static let textBytesMax = 4096
@@ -23,21 +43,24 @@ package struct CommitNote: Hashable, Sendable {
         self.registrations = registrations
     }
 
-    /// `v1 CLUSTER ENDED NEXT,NEXT,…`: ASCII, since a broker does not keep other bytes as they are.
-    /// Nil if a broker would not take it.
+    /// `v1 CLUSTER ENDED NEXT,NEXT,…`, and with places ` OFFSET:INDEX/COUNT,…` after it: ASCII, since
+    /// a broker does not keep other bytes as they are. The release before does not read a note with
+    /// places, and sends all of it again. Nil if a broker would not take it; places are left out first.
     ///
     /// - Parameter cluster: the cluster's ID. What copies a group's offsets to another cluster copies
     ///   their metadata too, whose offsets would be of other records there.
     package func text(cluster: String) -> String? {
         let cursor = registrations.map(String.init).joined(separator: ",")
         let text = "\(Self.version) \(cluster) \(endedOffset) \(cursor)"
-        return text.utf8.count <= Self.textBytesMax ? text : nil
+        let places = places.map { "\($0.offset):\($0.place.index)/\($0.place.count)" }
+        let whole = places.isEmpty ? text : "\(text) \(places.joined(separator: ","))"
+        return [whole, text].first { $0.utf8.count <= Self.textBytesMax }
     }
 
     /// Nil for a text that this version does not write, or that is of another cluster.
     package init?(_ text: String, cluster: String) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count == 4, parts[0] == Self.version, parts[1] == cluster,
+        guard parts.count == 4 || parts.count == 5, parts[0] == Self.version, parts[1] == cluster,
             let ended = Self.offset(parts[2])
         else {
             return nil
@@ -50,7 +73,27 @@ package struct CommitNote: Hashable, Sendable {
         let cursor = numbers.compactMap(Self.offset)
         guard cursor.count == numbers.count else { return nil }
         self.init(endedOffset: ended, registrations: cursor)
+        guard parts.count == 5 else { return }
+        let written = parts[4].split(separator: ",", omittingEmptySubsequences: false)
+        places = written.compactMap(Self.place)
+        guard places.count == written.count,
+            places.allSatisfy({ $0.offset >= ended }),
+            zip(places, places.dropFirst()).allSatisfy({ $0.offset < $1.offset })
+        else { return nil }
     }
+
+    private static func place(_ text: Substring) -> Place? {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let at = offset(parts[0]) else { return nil }
+        let share = parts[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard share.count == 2, let index = offset(share[0]), let count = offset(share[1]),
+            index < count, count <= Int64(WalkPlace.countMax)
+        else { return nil }
+        return Place(offset: at, place: WalkPlace(index: UInt16(index), count: UInt16(count)))
+    }
+
+    /// Of two workers' knowledge of registrations what both have.
+    static func common(_ one: [Int64], _ other: [Int64]) -> [Int64] { zip(one, other).map(min) }
 
     private static func offset(_ text: Substring) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {

@@ -76,11 +76,11 @@ extension FanOut {
 }
 
 extension LateRegistrations {
-    /// The newcomers that this record is for; nil if it is for all tokens.
-    mutating func newcomers(
+    /// What the owner before has told of this record; nil if it is for all tokens.
+    mutating func told(
         _ id: AssignmentID, offset: Int64, _ audience: borrowing Audience
-    ) -> InheritedNotes.Newcomers? {
-        inherited.newcomers(id, offset: offset, registrations, audience)
+    ) -> InheritedNotes.Told? {
+        inherited.told(id, offset: offset, registrations, audience)
     }
 
     /// Pushes the event that was noted last to these entries of its list. The claim passes to them.

@@ -121,7 +121,8 @@ extension FanOut {
             return book.tracker.release(hold)
         }
         let request = request(event, of: list, position: nil, now: now, &book)
-        let outcome = startWalk(request, count: count, hold: hold, now: now, &book)
+        let outcome = startWalk(
+            request, count: count, hold: hold, isSole: false, now: now, &book)
         note(outcome, of: event, topic: topic, nil, now: now, &book)
     }
 

@@ -9,31 +9,45 @@ internal import PushModel
 /// Walks through the audiences of events that have many tokens, or came when slots were scarce.
 extension FanOut {
     /// Starts a walk, to which the claim and the request's body pass.
+    /// - Parameter isSole: whether the event goes through no other list. Only then can the next owner
+    ///   go on with it: a token may change from one list to another.
     mutating func startWalk(
-        _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook
+        _ request: FanOutRequest, count: Int, hold: OffsetClaim, isSole: Bool, now: Now,
+        _ book: inout PushBook
     ) -> ListOutcome {
         book.audience.setCursor(request.subject, true)
         var request = request
         // A walk may also begin with few tokens, where slots are scarce.
         request.isBulk = count > book.settings.immediateFanOutMax
-        let pace = pace(of: request, count: count, now: now, book.settings)
-        let walk = walks.start(request, count: count, pace: pace, hold: hold, &book.tracker)
+        let place = isSole ? placeToResume(hold) : nil
+        var rounds =
+            isSole ? WalkRounds(of: request.filter.shard, count: count, from: place) : nil
+        let pace = pace(of: request, count: count, rounds, now: now, book.settings)
+        if pace == nil, place == nil { rounds = nil }
+        let walk = walks.start(
+            request, count: count, pace: pace, rounds: rounds, hold: hold, &book.tracker)
         if book.traces.isFollowing {
             book.traces.walking(
                 walks.number(of: walk), of: request.subject, for: request.origin)
         }
-        return walks.hasFoundToken(walk) ? .known(.matched) : .walking(walk)
+        // Whether the owner before has found any is not known: to say that there are none would be a
+        // false alarm.
+        let isMatched = walks.hasFoundToken(walk) || place != nil
+        return isMatched ? .known(.matched) : .walking(walk)
     }
 
     /// The pace of a large fan-out, where those are spread. Half of the event's life is left for
     /// its last pushes.
     private func pace(
-        of request: FanOutRequest, count: Int, now: Now, _ settings: PipelineSettings
+        of request: FanOutRequest, count: Int, _ rounds: WalkRounds?, now: Now,
+        _ settings: PipelineSettings
     ) -> WalkPace? {
         guard settings.spread > .zero, count > settings.spreadAbove, walks.mayBePaced else {
             return nil
         }
-        let window = min(settings.spread, (request.expiresAt - now.monotonic) / 2)
+        let life = (request.expiresAt - now.monotonic) / 2
+        // The owners before have used up their share of both.
+        let window = min(settings.spread, rounds.map { life / $0.left } ?? life)
         return window > .zero ? WalkPace(window: window, now: now.monotonic) : nil
     }
 
@@ -64,8 +78,8 @@ extension FanOut {
         return made
     }
 
-    /// A walk that is spread is not over when a drain is, and begins anew under the next owner:
-    /// what it sent until then would be sent twice.
+    /// A walk that is spread is not over when a drain is: the next owner goes on with it, from the
+    /// round that has not ended.
     private mutating func nextStep(
         most: Int, now: Now, isDraining: Bool, _ tracker: inout OffsetTracker,
         _ bodies: inout BodyStore, _ audience: borrowing Audience
@@ -140,11 +154,18 @@ extension FanOut {
         let start = book.traces.isFollowing ? book.askedTally : nil
         let asked = book.pushesAsked
         book.audience.prefetch(request.subject, entries: positions)
+        let tokens = walks.tokensOfPass(walk)
+        var met = 0
         for index in positions.reversed() {
             let entry = book.audience.entry(request.subject, at: index)
+            if let tokens {
+                guard tokens.contains(book.audience.tokenBytes(of: entry.token)) else { continue }
+                met += 1
+            }
             let visited = visit(entry, request, claims: .walk(walk), now: now, &book, deferral)
             precondition(visited, "there was a free slot for each")
         }
+        if met > 0 { walks.met(met, by: walk) }
         if !walks.hasFoundToken(walk),
             book.pushesAsked != asked || Self.isForAny(positions, request, book)
         {

@@ -56,6 +56,10 @@ struct FanOut: ~Copyable {
     private var prefetched: [UInt64] = []
     /// How many slots events have taken since walks last advanced.
     var slotsTakenAtOnce = 0
+    /// The event that is being read, if it goes on where the owner before was.
+    var resumption: Resumption?
+    /// Whether the event that is being read goes through further lists.
+    var hasFurtherLists = false
     /// When the last event with a payload was read.
     private var payloadsReadAt = WallTime(milliseconds: 0)
     /// The longest delay of any binding.
@@ -108,11 +112,15 @@ struct FanOut: ~Copyable {
             return tally.ended(.dropped, topic: record.binding)
         }
         if late.inherited.isAwaitingAny,
-            let newcomers = late.newcomers(id, offset: offset, book.audience)
+            let told = late.told(id, offset: offset, book.audience)
         {
-            return remember(
-                record, of: id, position, newcomers, now: now, header: header,
-                headers: headers, &book, &late, &outbox, deferral)
+            guard let place = told.place else {
+                return remember(
+                    record, of: id, position, told.newcomers, now: now, header: header,
+                    headers: headers, &book, &late, &outbox, deferral)
+            }
+            resumption = Resumption(
+                epoch: id.epoch, offset: offset, place: place, newcomers: told.newcomers)
         }
         do throws(UnreadableRecord) {
             let event = try decoder.event(of: record, now: now.wall, header: header)
@@ -205,6 +213,8 @@ struct FanOut: ~Copyable {
         _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
         var outcome = first
+        hasFurtherLists = true
+        defer { hasFurtherLists = false }
         for subject in event.furtherSubjects {
             let event = event.about(subject)
             let further = fanOut(
@@ -232,7 +242,7 @@ struct FanOut: ~Copyable {
         if count == 0 || isForNobody(request) {
             book.pushes.bodies.release(request.body)
             outcome = .known(count == 0 ? .unmatched : .passedOver)
-        } else if count > book.settings.splitAbove,
+        } else if count > book.settings.splitAbove, !isResumed(id, position),
             split(event, list: list, of: id, position, request, now: now, &book, &outbox)
         {
             book.pushes.bodies.release(request.body)
@@ -246,8 +256,16 @@ struct FanOut: ~Copyable {
                 outcome = .known(.passedOver)
             }
         } else {
+            let isSole = !hasFurtherLists && event.hasOneList
+            if resumption != nil { forgetPlace(unlessNewcomersAreKnownOf: list.subject) }
+            let isResumed = isResumed(id, position)
             outcome = startWalk(
-                request, count: count, hold: hold(id, for: request, &book), now: now, &book)
+                request, count: count, hold: hold(id, for: request, &book), isSole: isSole,
+                now: now, &book)
+            if isResumed {
+                tellNewcomers(
+                    of: request, list, event, of: id, now: now, &book, &late, deferral)
+            }
         }
         if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
         return outcome

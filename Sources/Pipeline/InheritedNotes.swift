@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import Planning
 internal import PushModel
 
 /// The notes that the owners before have left of this worker's partitions. Below a note's ended
@@ -21,6 +22,13 @@ struct InheritedNotes {
         var madeAt: [Int64]?
     }
 
+    /// Whom the owner before has told of an event: all but newcomers, where there is a place those
+    /// before it alone.
+    struct Told {
+        let newcomers: Newcomers
+        let place: WalkPlace?
+    }
+
     /// The tokens that an owner before had not heard of.
     enum Newcomers {
         case none
@@ -33,7 +41,7 @@ struct InheritedNotes {
     var isAwaitingAny: Bool { unread > 0 }
 
     mutating func assigned(_ id: AssignmentID, _ note: CommitNote, startOffset: Int64) {
-        let isUnread = startOffset < note.endedOffset
+        let isUnread = startOffset < note.end
         rows.append(Row(id: id, note: note, isUnread: isUnread))
         unread += isUnread ? 1 : 0
     }
@@ -46,25 +54,26 @@ struct InheritedNotes {
 
     func note(of id: AssignmentID) -> CommitNote? { rows.first { $0.id == id }?.note }
 
-    /// The newcomers that this record is for; nil if the owner before has not seen it end, so that
-    /// it is for all tokens.
-    mutating func newcomers(
+    /// Whom the owner before has told of this record; nil if it is for all tokens.
+    mutating func told(
         _ id: AssignmentID, offset: Int64, _ registrations: borrowing RecentRegistrations,
         _ audience: borrowing Audience
-    ) -> Newcomers? {
+    ) -> Told? {
         guard let index = rows.firstIndex(where: { $0.id == id && $0.isUnread }) else { return nil }
-        let endedOffset = rows[index].note.endedOffset
-        if offset + 1 >= endedOffset {
+        let note = rows[index].note
+        if offset + 1 >= note.end {
             rows[index].isUnread = false
             unread -= 1
         }
-        guard offset < endedOffset else { return nil }
+        let place = note.places.first { $0.offset == offset }?.place
+        guard offset < note.endedOffset || place != nil else { return nil }
         if rows[index].madeAt != registrations.cursor {
             rows[index].madeAt = registrations.cursor
             rows[index].newcomers = Self.newcomers(
                 since: rows[index].note.registrations, registrations, audience)
         }
-        return rows[index].newcomers
+        return Told(
+            newcomers: rows[index].newcomers, place: offset < note.endedOffset ? nil : place)
     }
 
     private static func newcomers(

@@ -24,6 +24,8 @@ struct LateEntry {
     var events: Range<Int>
     /// When the plain event that is owed expires; nil if none is.
     var changeExpiresAt: MonotonicTime?
+    /// Whether it was in the list before, at another position, and walks are where they were then.
+    var hasOnlyMoved = false
     /// Claims on the offsets of the recent events, whose grace period may end meanwhile.
     var holds: [OffsetClaim] = []
 }

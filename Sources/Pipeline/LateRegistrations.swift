@@ -76,7 +76,7 @@ struct LateRegistrations: ~Copyable {
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
         for moved in changes.moved {
-            meetMoved(moved, &fanOut, &book, deferral, now: now)
+            meetMoved(moved, hasOnlyMoved: true, &fanOut, &book, deferral, now: now)
         }
         // A walk may have passed the end of its list, where new entries go, while their token stood
         // further down until now, under another registration.
@@ -106,13 +106,14 @@ struct LateRegistrations: ~Copyable {
 
     /// Makes walks that may have passed the position of this entry visit it now.
     private mutating func meetMoved(
-        _ moved: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
-        _ deferral: borrowing DeferredPushes, now: Now
+        _ moved: AudienceChanges.Listed, hasOnlyMoved: Bool = false, _ fanOut: inout FanOut,
+        _ book: inout PushBook, _ deferral: borrowing DeferredPushes, now: Now
     ) {
         guard let last = fanOut.walks.walks(of: moved.subject).last else { return }
         let late = LateEntry(
             entry: moved.entry, subject: moved.subject, hash: 0, madeAt: now.monotonic,
-            walks: 0..<fanOut.walks.number(of: last) + 1, events: 0..<0)
+            walks: 0..<fanOut.walks.number(of: last) + 1, events: 0..<0,
+            hasOnlyMoved: hasOnlyMoved)
         serve(late, &fanOut, &book, deferral, now: now)
     }
 
@@ -187,6 +188,8 @@ struct LateRegistrations: ~Copyable {
             return book.release(late.holds)
         }
         fanOut.walks.awaitVisits(of: late.subject, 1)
+        // Walks go on until there is a slot.
+        late.hasOnlyMoved = false
         entries.append(late)
     }
 
@@ -200,12 +203,29 @@ struct LateRegistrations: ~Copyable {
             let request = fanOut.walks.request(of: walk)
             guard
                 fanOut.walks.isAbandoned(walk)
-                    || fanOut.visit(
-                        late.entry, request, claims: .walk(walk), now: now, &book, deferral)
+                    || !fanOut.walks.owesNow(
+                        walk, book.audience.tokenBytes(of: late.entry.token),
+                        hasOnlyMoved: late.hasOnlyMoved)
+                    || visit(late.entry, request, walk, &fanOut, &book, deferral, now: now)
             else { return false }
             late.walks = fanOut.walks.number(of: walk) + 1..<late.walks.upperBound
         }
         return true
+    }
+
+    private func visit(
+        _ entry: AudienceEntry, _ request: FanOutRequest, _ walk: Int, _ fanOut: inout FanOut,
+        _ book: inout PushBook, _ deferral: borrowing DeferredPushes, now: Now
+    ) -> Bool {
+        let token = book.audience.tokenBytes(of: entry.token)
+        guard let claims = fanOut.walks.claimsOutOfOrder(walk, token, &book.tracker) else {
+            return fanOut.visit(entry, request, claims: .walk(walk), now: now, &book, deferral)
+        }
+        if fanOut.visit(entry, request, claims: .held(claims), now: now, &book, deferral) {
+            return true
+        }
+        book.release(claims)
+        return false
     }
 
     private func sendChange(

@@ -148,11 +148,29 @@ package struct PushPipeline: ~Copyable {
         guard let committableOffset = committableOffset(id, now: now) else { return nil }
         var note = CommitNote(
             endedOffset: book.tracker.endedOffset(id), registrations: late.registrations.cursor)
+        let nextOffset = book.tracker.nextOffset(id)
+        // While a late entry waits for a slot, what it is owed has no claim yet.
+        var places =
+            late.isEmpty
+            ? fanOut.walks.places.places(of: id, book.tracker).map {
+                CommitNote.Place(offset: $0.offset, place: $0.place)
+            } : []
         // What the owner before has said is true for ever, and this worker may not have come as far.
-        if let inherited = late.inherited.note(of: id), inherited.endedOffset > note.endedOffset {
-            note = inherited
+        if let inherited = late.inherited.note(of: id) {
+            let unread = inherited.places.filter { $0.offset >= nextOffset }
+            let isBehind = inherited.endedOffset > note.endedOffset
+            if isBehind { note.endedOffset = inherited.endedOffset }
+            places.removeAll { $0.offset < note.endedOffset }
+            if isBehind && places.isEmpty {
+                note.registrations = inherited.registrations
+            } else if isBehind || !unread.isEmpty {
+                note.registrations = CommitNote.common(
+                    note.registrations, inherited.registrations)
+            }
+            places += unread
         }
-        return note.endedOffset > committableOffset ? note : nil
+        note.places = places
+        return note.endedOffset > committableOffset || !places.isEmpty ? note : nil
     }
 
     /// Whether nothing of this partition is left to be done before another worker has it: everything

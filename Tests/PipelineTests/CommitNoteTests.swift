@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Planning
 internal import PushModel
 internal import Testing
 
@@ -37,7 +38,26 @@ internal import Testing
         #expect(text.utf8.allSatisfy { (0x20...0x7E).contains($0) })
     }
 
+    @Test func `a commit note says how far spread events have come, if there is room`() throws {
+        var note = CommitNote(endedOffset: 4711, registrations: [7, 0])
+        note.places = [(4711, 63, 64), (5000, 0, 4), (9_999_999_999, 255, 256)].map {
+            CommitNote.Place(offset: $0.0, place: WalkPlace(index: $0.1, count: $0.2))
+        }
+        let text = try #require(note.text(cluster: "one"))
+        #expect(text == "v1 one 4711 7,0 4711:63/64,5000:0/4,9999999999:255/256")
+        #expect(CommitNote(text, cluster: "one") == note && note.end == 10_000_000_000)
+        // The release before wrote none of it, and the worker reads that.
+        let before = try #require(CommitNote("v1 one 4711 7,0", cluster: "one"))
+        #expect(before.places.isEmpty && before.endedOffset == 4711)
+        note.registrations = Array(repeating: 1_000_000_000, count: 370)
+        let short = try #require(note.text(cluster: "one"))
+        #expect(CommitNote(short, cluster: "one")?.places == [])
+    }
+
     @Test(arguments: [
+        "v1 one 5 1 4:1/4", "v1 one 5 1 5:4/4", "v1 one 5 1 5:1/2048", "v1 one 5 1 5:1",
+        "v1 one 5 1 5:1/4,", "v1 one 5 1 6:1/4,5:1/4", "v1 one 5 1 x:1/4", "v1 one 5 1 5:1/0",
+        "v1 one 5 1 5:1/4 6",
         "", "v1", "v1 one", "v1 one 5", "v1 5 1", "v2 one 5 1", "v1 one 5 1,", "v1 one 5 ,1",
         "v1 one -5 1", "v1 one 5 -1", "v1 one 5 1 1", "v1 one x 1", "v1 one 99999999999999999999 1",
         "4711", "v1 one  5 1", "v1 on 5 1",

@@ -125,6 +125,7 @@ extension Simulation {
                 tell("worker \(number) reads \(index)/\(record.offset)")
                 if record.event == nil { coverage.note("unreadable", worker) }
                 kafka.unread.remove(record.number)
+                if worker.placeInherited(index, record.offset) != nil { coverage.resumed += 1 }
                 let before = worker.pipeline.counters
                 let fate = try worker.read(record, partition: index, of: partition, now: now)
                 if fate == .withheld { coverage.note("withheld", worker) }

@@ -180,10 +180,12 @@ extension Simulation {
                 committableOffset <= worker.positions[index],
                 "the committable offset was not read yet")
             try worker.requireEnded(partition: index, below: committableOffset)
-            guard committableOffset > worker.committableOffsets[index] else { continue }
+            let isMoved = committableOffset > worker.committableOffsets[index]
             worker.committableOffsets[index] = committableOffset
             let hasNote = notes.next(below: 100) < 50
             let note = hasNote ? try worker.note(of: index, now: now) : nil
+            // While an event is spread its place alone goes on.
+            guard isMoved || note?.note.places.isEmpty == false else { continue }
             tell("worker \(number) stores \(index)/\(committableOffset) \(note?.text ?? "-")")
             let delay = Duration.milliseconds(below(isDraining ? 50 : 600))
             stores.append(

@@ -66,6 +66,8 @@ struct SimulationCoverage {
     var slowRecords = 0
     /// Turns under lowered settings, while shards that Kafka has refused waited.
     var reloads = 0
+    /// Events that were read again in the middle of a spread walk.
+    var resumed = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -136,6 +138,7 @@ struct SimulationCoverage {
         joined += other.joined
         slowRecords += other.slowRecords
         reloads += other.reloads
+        resumed += other.resumed
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }

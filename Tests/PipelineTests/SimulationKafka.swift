@@ -32,7 +32,7 @@ struct SimulatedPartition {
             note = nil
         }
         // By the worker's rule.
-        if let ended = note?.note.endedOffset, ended > end { note = nil }
+        if let note, note.note.end > end { self.note = nil }
         epoch += 1
     }
 

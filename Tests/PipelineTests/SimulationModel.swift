@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Intake
+internal import Planning
 internal import PushModel
 internal import RecordFormats
 
@@ -101,16 +102,20 @@ struct SimulationModel {
 
     /// - Parameter known: how many registrations the owner had read under which the event has ended;
     ///   nil if it has not ended.
+    /// - Parameter place: how far it had come then; nil if to the end.
     /// - Parameter isOwedHere: whether the row's token was not left to the readers of shards.
     mutating func read(
-        _ event: ReadEvent, known: Int? = nil, isOwedHere: (SimulatedRow) -> Bool = { _ in true }
+        _ event: ReadEvent, known: Int? = nil, place: WalkPlace? = nil,
+        isOwedHere: (SimulatedRow) -> Bool = { _ in true }
     ) {
         guard event.deadline > event.readAt else { return }
         recent.append(event)
         var owed: Set<SimulatedToken> = []
-        for registration in registrations.values where registration.number >= known ?? 0 {
+        for registration in registrations.values {
+            let isNew = registration.number >= known ?? 0
             for row in registration.rows where event.event.matches(row) && isOwedHere(row) {
-                owed.insert(row.token)
+                let isAhead = place.map { !row.token.isBehind($0) } ?? false
+                if isNew || isAhead { owed.insert(row.token) }
             }
         }
         for token in owed where !isSuppressed(token) {
@@ -372,6 +377,14 @@ struct SimulationModel {
     mutating func unassigned(partition: Int) {
         debts.removeAll { $0.read.partition == partition }
         recent.removeAll { $0.partition == partition }
+    }
+
+    /// Whether the event at this offset is owed to a token that it is said to have come through.
+    func owes(partition: Int, _ place: CommitNote.Place) -> Bool {
+        debts.contains {
+            $0.read.partition == partition && $0.read.offset == place.offset
+                && $0.token?.isBehind(place.place) ?? false
+        }
     }
 
     /// A debt that this stored offset would lose.

@@ -86,6 +86,8 @@ internal import Testing
         #expect(count < seeds || coverage.eventsReleased > count / 5, "too few were released")
         print("turns under lowered settings: \(coverage.reloads)")
         #expect(count < seeds || coverage.reloads > count / 20, "too few reloads")
+        print("spread events that went on under another owner: \(coverage.resumed)")
+        #expect(count < seeds || coverage.resumed > count / 50, "too few went on")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0
         // What is met a hundred times in ten thousand lives is common if it is met in two hundred.
         let gaps = least == 1 ? coverage.commonGaps : coverage.gaps(least: least)

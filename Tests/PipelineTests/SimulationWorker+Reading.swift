@@ -2,6 +2,8 @@
 // Part of Lamplighter.
 
 internal import Intake
+internal import Ledger
+internal import Planning
 internal import PushModel
 internal import RecordFormats
 
@@ -66,6 +68,7 @@ extension SimulationWorker {
         let before = inherited[partition].flatMap {
             record.offset < $0.note.endedOffset ? $0.known : nil
         }
+        let place = placeInherited(partition, record.offset)
         let isPaused = restrictions.isPaused(topic: Self.topics[Int(log.topic)])
         try require(!isPaused, "a record of a topic that an operator has paused")
         let fate = fate(of: record, in: log, now: now)
@@ -114,7 +117,7 @@ extension SimulationWorker {
             "one letter for a record unread")
         if let payload = event.payload { bodies[payload.body] = (event, sequence) }
         if record.event != nil {
-            model.read(read, known: before) { row in
+            model.read(read, known: before ?? place?.known, place: place?.place) { row in
                 !split.contains { $0.subject != nil || $0.kinds.contains { $0 == row.kind } }
             }
         } else if before == nil {
@@ -162,9 +165,27 @@ extension SimulationWorker {
         try require(
             CommitNote(note.text(cluster: "one") ?? "", cluster: "one") == note,
             "a note that cannot be read: \(note)")
-        if let inherited = inherited[partition], inherited.note == note { return inherited }
-        try require(note.endedOffset <= positions[partition], "what ended was not read yet")
-        try requireEnded(partition: partition, below: note.endedOffset)
-        return SimulatedNote(note: note, known: registrationsRead)
+        let inherited = inherited[partition]
+        if let inherited, inherited.note == note { return inherited }
+        let ended = pipeline.book.tracker.endedOffset(id)
+        try require(ended <= positions[partition], "what ended was not read yet")
+        try requireEnded(partition: partition, below: ended)
+        for place in note.places where place.offset < positions[partition] {
+            try require(
+                !model.owes(partition: partition, place), "an event has not come so far: \(place)")
+        }
+        let isPassedOn =
+            note.endedOffset > ended || note.places.contains { $0.offset >= positions[partition] }
+        let known = isPassedOn ? min(registrationsRead, inherited!.known) : registrationsRead
+        return SimulatedNote(note: note, known: known)
+    }
+
+    /// Where the owner before was with an event that it has spread, and what it knew of registrations.
+    func placeInherited(_ partition: Int, _ offset: Int64) -> (place: WalkPlace, known: Int)? {
+        guard let inherited = inherited[partition], offset >= inherited.note.endedOffset else {
+            return nil
+        }
+        return inherited.note.places.first { $0.offset == offset }
+            .map { ($0.place, inherited.known) }
     }
 }

@@ -3,6 +3,7 @@
 
 internal import Delivery
 internal import Intake
+internal import Planning
 internal import PushModel
 internal import RecordFormats
 
@@ -174,4 +175,8 @@ enum SimulatedAnswer: String, CaseIterable {
         case .expired: PushOutcome(slot: slot, kind: .expired)
         }
     }
+}
+
+extension SimulatedToken {
+    func isBehind(_ place: WalkPlace) -> Bool { bytes.withUnsafeBytes { place.isBehind($0) } }
 }

@@ -102,7 +102,7 @@ internal import Testing
         #expect(wait > .milliseconds(100) && wait <= .milliseconds(200), "\(wait)")
     }
 
-    @Test func `a drain stops it, and the next owner sends to all`() {
+    @Test func `a drain stops it, and a next owner that knows no place sends to all`() {
         let fixture = fixture()
         fixture.event("hot")
         _ = sent(fixture, seconds: 3)
@@ -115,7 +115,7 @@ internal import Testing
         #expect(sent(next, seconds: 21).reduce(0, +) == Self.tokens)
     }
 
-    @Test func `it ends with its partition, since the next owner sends to all`() {
+    @Test func `it ends with its partition, since the next owner goes on with it`() {
         let fixture = fixture()
         fixture.event("hot")
         _ = sent(fixture, seconds: 3)

@@ -44,6 +44,22 @@ internal import Testing
             ])
     }
 
+    @Test func `a lap of several passes can begin with any, and a later one with the next pass`() {
+        var cursor = LapCursor(count: 2, passes: 3, first: 1)
+        var passes: [Int] = []
+        func next() -> LapCursor.Step {
+            let step = cursor.step(count: 2, most: 1)
+            if case .visit = step { passes.append(cursor.pass) }
+            return step
+        }
+        #expect(next() == .visit(1..<2))
+        cursor.extend()
+        for _ in 0..<3 { _ = next() }
+        #expect(passes == [1, 1, 2, 2] && next() == .lapEnded)
+        for _ in 0..<4 { _ = next() }
+        #expect(passes == [1, 1, 2, 2, 3, 3, 4, 4] && next() == .finished)
+    }
+
     @Test func `a lap of a third event shares the way of the second`() {
         var cursor = LapCursor(count: 4)
         var steps = [cursor.step(count: 4, most: 1), cursor.step(count: 4, most: 1)]

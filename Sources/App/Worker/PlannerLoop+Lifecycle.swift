@@ -150,7 +150,7 @@ extension PlannerLoop {
     /// is about records that the log has lost, and that others may have replaced.
     static func note(of assignment: Assignment, cluster: String?) -> CommitNote? {
         guard let text = assignment.metadata, let cluster,
-            let note = CommitNote(text, cluster: cluster), note.endedOffset <= assignment.logEnd
+            let note = CommitNote(text, cluster: cluster), note.end <= assignment.logEnd
         else { return nil }
         return note
     }

@@ -118,8 +118,14 @@ package struct TokenShard: Hashable, Sendable {
     }
 
     package func contains(_ token: UnsafeRawBufferPointer) -> Bool {
-        let hash = StableHash.hash64(token, seed: Self.seed)
-        return hash.multipliedFullWidth(by: UInt64(count)).high == UInt64(index)
+        Self.index(of: token, count: count) == index
+    }
+
+    /// Which of so many parts of all tokens this one is in. Parts are in the order of a hash, so that a
+    /// part of `n` is cut into parts of `n · m` that follow each other.
+    package static func index(of token: UnsafeRawBufferPointer, count: UInt16) -> UInt16 {
+        let hash = StableHash.hash64(token, seed: seed)
+        return UInt16(hash.multipliedFullWidth(by: UInt64(count)).high)
     }
 
     /// Arbitrary, but different from the seeds of hash tables.

@@ -60,6 +60,8 @@ package struct OffsetTracker: ~Copyable {
         var next: UInt32
         var previous: UInt32
         var kind: List
+        /// Of holders of one offset, that of the lower part holds more.
+        var part: UInt16 = 0
     }
 
     /// An assignment has two lists, each in offset order because each is appended to in that order:
@@ -339,7 +341,49 @@ package struct OffsetTracker: ~Copyable {
 
     /// Which of two claims on one assignment holds more.
     package func isOlder(_ hold: OffsetClaim, than other: OffsetClaim) -> Bool {
-        hold.offset < other.offset
+        if hold.offset != other.offset { return hold.offset < other.offset }
+        return holders[Int(hold.holder.rawValue)].part < holders[Int(other.holder.rawValue)].part
+    }
+
+    /// Makes a further holder of the same offset, with one claim: by it can be told when this part of
+    /// what the event asks for has ended.
+    package mutating func split(_ hold: OffsetClaim, part: UInt16) -> OffsetClaim {
+        let row = Int(hold.holder.rawValue)
+        precondition(holders[row].claims > 0, "split after its end")
+        var holder = holders[row]
+        holder.claims = 1
+        holder.part = part
+        holder.previous = hold.holder.rawValue
+        let added = holderRows.take()
+        if Int(added) < holders.count {
+            holders[Int(added)] = holder
+        } else {
+            holders.append(holder)
+        }
+        if holder.next == Self.none {
+            assignments[Int(holder.place)][holder.kind].tail = added
+        } else {
+            holders[Int(holder.next)].previous = added
+        }
+        holders[row].next = added
+        assignments[Int(holder.place)].holders += 1
+        return OffsetClaim(
+            epoch: hold.epoch, holder: HolderID(rawValue: added), offset: holder.offset)
+    }
+
+    /// Calls `body` with each event that has not ended, the oldest first, until it returns false; only
+    /// with those that are older than every event which is owed to a token that came late.
+    package func forEachOpen(_ id: AssignmentID, _ body: (OffsetClaim) -> Bool) {
+        let place = place(of: id)
+        let pin = assignments[place].pins.head
+        let end = pin == Self.none ? Int64.max : holders[Int(pin)].offset
+        var row = assignments[place].events.head
+        while row != Self.none, holders[Int(row)].offset < end {
+            let claim = OffsetClaim(
+                epoch: id.epoch, holder: HolderID(rawValue: row), offset: holders[Int(row)].offset)
+            guard body(claim) else { return }
+            row = holders[Int(row)].next
+        }
     }
 
     package func offset(of hold: OffsetClaim) -> Int64 { holders[Int(hold.holder.rawValue)].offset }

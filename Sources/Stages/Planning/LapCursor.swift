@@ -10,11 +10,18 @@
 /// one is running begins at the present position, so both share the way; any further one asked for
 /// until the first ends replaces the second. A subject that changes all the time thus costs one
 /// endless walk, and no event waits longer than two laps.
+///
+/// A lap may be of several *passes* through the list, each of which is for other tokens. A lap that is
+/// asked for on the way then begins with the next pass: what a removal moves during one pass is handed
+/// over for that pass alone.
 package struct LapCursor: Equatable, Sendable {
     /// The entry met last; those below it are next.
     private var position: Int
     private var current: Goal
     private var next: Goal?
+    private let passes: Int
+    /// How many passes have begun before this one, of this lap and of those before.
+    package private(set) var pass: Int
 
     /// A lap ends when the cursor stands at `index` with no wrap-arounds left.
     private struct Goal: Equatable, Sendable {
@@ -30,9 +37,13 @@ package struct LapCursor: Equatable, Sendable {
         case finished
     }
 
-    package init(count: Int) {
+    /// - Parameter first: the pass of the first lap to begin with.
+    package init(count: Int, passes: Int = 1, first: Int = 0) {
+        precondition(first < passes, "a lap that is over")
         position = count
-        current = Goal(index: 0, wraps: 0)
+        current = Goal(index: 0, wraps: passes - 1 - first)
+        self.passes = passes
+        pass = first
     }
 
     package var isExtended: Bool { next != nil }
@@ -44,7 +55,9 @@ package struct LapCursor: Equatable, Sendable {
     }
 
     /// A later event wants a whole lap from here.
-    package mutating func extend() { next = Goal(index: position, wraps: 1) }
+    package mutating func extend() {
+        next = passes == 1 ? Goal(index: position, wraps: 1) : Goal(index: 0, wraps: passes)
+    }
 
     /// - Parameters:
     ///   - count: the list's present length.
@@ -71,6 +84,7 @@ package struct LapCursor: Equatable, Sendable {
 
     private mutating func wrap(to count: Int) {
         position = count
+        pass += 1
         current.wraps -= 1
         next?.wraps -= 1
     }

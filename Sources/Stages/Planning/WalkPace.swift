@@ -7,7 +7,7 @@ package import PushModel
 /// evenly. Nothing rests meanwhile: a token has no push until its turn.
 package struct WalkPace: Sendable, Equatable {
     private let seconds: Double
-    /// The entries that may be visited now.
+    /// The entries that may be visited now; below zero after a step that met more.
     private var credit = 0.0
     private var earnedAt: MonotonicTime
 
@@ -29,7 +29,7 @@ package struct WalkPace: Sendable, Equatable {
         let rate = Double(count) / seconds
         credit = min(credit + (now - earnedAt) / .seconds(1) * rate, max(1, rate * Self.credited))
         earnedAt = now
-        return Int(credit)
+        return max(0, Int(credit))
     }
 
     mutating func visited(_ entries: Int) { credit -= Double(entries) }

@@ -76,6 +76,8 @@ package struct Walks: ~Copyable {
     /// none of its walks ends.
     private var awaited: [SubjectID: Int] = [:]
     private var started = 0
+    /// How far the events have come that go in rounds.
+    package private(set) var places = WalkPlaces()
     /// Events whose walk has met every token of the list, and none that they are for.
     private var passedOver: [PassedOver] = []
     private let cursorsMax: Int
@@ -99,6 +101,11 @@ package struct Walks: ~Copyable {
         var cursor: LapCursor
         /// Nil for a walk that goes as fast as it can.
         var pace: WalkPace?
+        /// Nil for a walk that meets every token in one pass.
+        var rounds: WalkRounds?
+        /// The pass whose claim is in `current`.
+        var claimedPass = -1
+        var hasEndedLap = false
         /// Whether it visits no more entries, wherever it is.
         var isAbandoned = false
         /// Whether a further event has joined it.
@@ -107,6 +114,9 @@ package struct Walks: ~Copyable {
         var next = ClaimSet()
         /// The oldest event that only the next lap answers for, and when it was written.
         var nextOldest: (origin: RecordPosition?, writtenAt: WallTime)?
+
+        /// Whether it is in the first lap, which is of the first event alone, and goes in rounds.
+        var isInFirstLap: Bool { rounds != nil && !hasEndedLap }
 
         mutating func step(count: Int, most: Int) -> LapCursor.Step {
             isAbandoned ? .finished : cursor.step(count: count, most: most)
@@ -154,16 +164,18 @@ package struct Walks: ~Copyable {
     /// - Returns: the walk's index.
     @discardableResult
     package mutating func start(
-        _ request: FanOutRequest, count: Int, pace: WalkPace? = nil, hold: OffsetClaim,
-        _ tracker: inout OffsetTracker
+        _ request: FanOutRequest, count: Int, pace: WalkPace? = nil, rounds: WalkRounds? = nil,
+        hold: OffsetClaim, _ tracker: inout OffsetTracker
     ) -> Int {
         let errand = request.payloadType == nil ? Errand(request) : nil
         if let errand, let index = joinable[errand] {
             extend(index, request, hold: hold, &tracker)
             return index
         }
+        let cursor = LapCursor(
+            count: count, passes: Int(rounds?.length ?? 1), first: Int(rounds?.done ?? 0))
         var walk = Walk(
-            number: started, request: request, cursor: LapCursor(count: count), pace: pace)
+            number: started, request: request, cursor: cursor, pace: pace, rounds: rounds)
         started += 1
         _ = holds.insert(hold, into: &walk.current)
         let index: Int
@@ -237,11 +249,16 @@ package struct Walks: ~Copyable {
             }
             switch walks[index]!.step(count: count, most: allowed) {
             case .visit(let positions):
-                walks[index]!.pace?.visited(positions.count)
+                if walks[index]!.rounds == nil {
+                    walks[index]!.pace?.visited(positions.count)
+                } else if walks[index]!.isInFirstLap {
+                    beginRound(index, &tracker)
+                }
                 turn += 1
                 return .visit(positions, walk: index)
             case .lapEnded:
                 passOver(index)
+                walks[index]!.hasEndedLap = true
                 holds.drain(&walks[index]!.current) { tracker.release($0) }
                 walks[index]!.current = walks[index]!.next
                 walks[index]!.next = ClaimSet()
@@ -259,8 +276,56 @@ package struct Walks: ~Copyable {
         return .idle
     }
 
+    /// What the walk asks for from now on holds its event by a holder of its own.
+    private mutating func beginRound(_ index: Int, _ tracker: inout OffsetTracker) {
+        let pass = walks[index]!.cursor.pass
+        guard walks[index]!.claimedPass != pass else { return }
+        walks[index]!.claimedPass = pass
+        let rounds = walks[index]!.rounds!
+        var claims: [OffsetClaim] = []
+        holds.drain(&walks[index]!.current) { claims.append($0) }
+        let part = rounds.tokens(ofPass: pass).index
+        for claim in claims {
+            let round = tracker.split(claim, part: part)
+            tracker.release(claim)
+            places.begin(part, of: rounds, round, tracker)
+            _ = holds.insert(round, into: &walks[index]!.current)
+        }
+    }
+
+    /// Whether the walk has to meet this entry of its list now: unless it will come to it, or has come
+    /// to one that has only moved.
+    package func owesNow(
+        _ walk: Int, _ token: UnsafeRawBufferPointer, hasOnlyMoved: Bool
+    ) -> Bool {
+        guard let rounds = walks[walk]!.rounds, walks[walk]!.isInFirstLap else { return true }
+        let index = TokenShard.index(of: token, count: rounds.count)
+        let now = rounds.tokens(ofPass: walks[walk]!.cursor.pass).index
+        return hasOnlyMoved ? index == now : index <= now
+    }
+
+    /// The claims of a push to a token that the walk meets out of its order; the push takes them over.
+    /// Nil where the walk's own are as good. Otherwise the place must not pass the token before the push
+    /// has ended.
+    package mutating func claimsOutOfOrder(
+        _ walk: Int, _ token: UnsafeRawBufferPointer, _ tracker: inout OffsetTracker
+    ) -> [OffsetClaim]? {
+        guard let rounds = walks[walk]!.rounds, walks[walk]!.isInFirstLap,
+            walks[walk]!.claimedPass >= 0
+        else { return nil }
+        var claims: [OffsetClaim] = []
+        let part = max(TokenShard.index(of: token, count: rounds.count), rounds.first)
+        holds.forEach(in: walks[walk]!.current) { claims.append(tracker.split($0, part: part)) }
+        for claim in claims { places.begin(part, of: rounds, claim, tracker) }
+        holds.forEach(in: walks[walk]!.next) { claim in
+            tracker.retain(claim)
+            claims.append(claim)
+        }
+        return claims
+    }
+
     /// Ends the walks that keep a pace and whose claims are all given up: the next owners of their
-    /// events go through the whole list again.
+    /// events go on with them.
     /// - Parameter isGivenUp: whether the claim's partition is no longer ours.
     /// - Returns: how many events had waited to know whether a token is found, by topic.
     package mutating func abandonPaced(_ isGivenUp: (OffsetClaim) -> Bool) -> [Int: Int] {
@@ -347,10 +412,22 @@ package struct Walks: ~Copyable {
             !walks[index]!.cursor.isAtEnd(count: count)
         else { return most }
         if standsStill { return 0 }
-        let allowed = walks[index]!.pace!.allowance(of: count, now: now)
-        if allowed == 0 { nextPaced = min(nextPaced, walks[index]!.pace!.nextAt(of: count)) }
-        return min(most, allowed)
+        let shards = walks[index]!.rounds.map { Int($0.count / $0.length) } ?? 1
+        let allowed = walks[index]!.pace!.allowance(of: count / shards, now: now)
+        if allowed == 0 {
+            nextPaced = min(nextPaced, walks[index]!.pace!.nextAt(of: count / shards))
+        }
+        // Of those that a round looks at few are its own.
+        return walks[index]!.rounds == nil || allowed == 0 ? min(most, allowed) : most
     }
+
+    /// The tokens that the walk is to meet in this pass; nil for all.
+    package func tokensOfPass(_ walk: Int) -> TokenShard? {
+        walks[walk]!.rounds?.tokens(ofPass: walks[walk]!.cursor.pass)
+    }
+
+    /// So many of the entries that were looked at were of this pass.
+    package mutating func met(_ entries: Int, by walk: Int) { walks[walk]!.pace?.visited(entries) }
 
     package func request(of walk: Int) -> FanOutRequest { walks[walk]!.request }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// An event that an owner before has spread, and has not come to the end of.
+struct Resumption {
+    let epoch: UInt32
+    let offset: Int64
+    let place: WalkPlace
+    /// Whom that owner had not heard of.
+    let newcomers: InheritedNotes.Newcomers
+
+    /// More newcomers than this begin the event anew.
+    fileprivate static let newcomersMax = 1024
+
+    fileprivate func newcomers(of subject: SubjectID) -> [AudienceEntry]? {
+        switch newcomers {
+        case .none: return []
+        case .unknown: return nil
+        case .some(let entries):
+            let ofList = entries[subject] ?? []
+            return ofList.count <= Self.newcomersMax ? ofList : nil
+        }
+    }
+}
+
+/// Goes on with events that an owner before has spread: from the place that it has left in its note.
+/// The tokens behind it that it had not heard of are told at once, as of an event that has ended.
+extension FanOut {
+    func isResumed(_ id: AssignmentID, _ position: RecordPosition) -> Bool {
+        resumption.map { $0.epoch == id.epoch && $0.offset == position.offset } ?? false
+    }
+
+    /// Where the walk of the event that is being read begins; nil for its beginning.
+    mutating func placeToResume(_ hold: OffsetClaim) -> WalkPlace? {
+        guard let resumed = resumption else { return nil }
+        guard resumed.epoch == hold.epoch, resumed.offset == hold.offset else {
+            resumption = nil
+            return nil
+        }
+        return resumed.place
+    }
+
+    /// Tells the newcomers of the event whose walk was started last. The walk goes to all others.
+    mutating func tellNewcomers(
+        of request: FanOutRequest, _ list: EventList, _ event: Event, of id: AssignmentID, now: Now,
+        _ book: inout PushBook, _ late: inout LateRegistrations,
+        _ deferral: borrowing DeferredPushes
+    ) {
+        guard let resumed = resumption.take() else { return }
+        let behind = (resumed.newcomers(of: list.subject) ?? []).filter {
+            resumed.place.isBehind(book.audience.tokenBytes(of: $0.token))
+        }
+        guard !behind.isEmpty else { return }
+        late.tell(
+            behind, of: request, list, isPlain: event.isPlain, hold: book.tracker.hold(id), &self,
+            &book, deferral, now: now)
+    }
+
+    /// Forgets the place of an event of which the newcomers are not known, or very many: it begins
+    /// anew.
+    mutating func forgetPlace(unlessNewcomersAreKnownOf subject: SubjectID) {
+        if let resumed = resumption, resumed.newcomers(of: subject) == nil { resumption = nil }
+    }
+}
+
+extension Event {
+    /// Whether it goes through the list of one subject, or of one kind, as far as it says itself.
+    var hasOneList: Bool {
+        subject.isEmpty ? !isAppWide && kinds.count == 1 : furtherSubjects.isEmpty
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Ledger
+package import PushModel
+
+/// How a walk that is spread goes through its list: in rounds, each for the next part of the tokens by
+/// their hash, which every worker agrees on. So the next owner of the event can go on where this one
+/// was.
+package struct WalkRounds: Sendable {
+    /// The parts of all tokens that the event has: of those that are shards, its own and the others'.
+    package let count: UInt16
+    /// The first of the event, and how many it has.
+    package let first: UInt16
+    package let length: UInt16
+    /// How many of them the owners before have come through.
+    package let done: UInt16
+
+    /// An owner that gives the event up sends one round in so many again, but for each round it goes
+    /// through the whole list. For the 16 shards of an event that is 16 times 16 passes.
+    private static let ofEvent = 64, ofShard = 16
+    /// A round of fewer tokens is not worth a pass.
+    private static let tokensLeast = 16
+
+    /// - Parameters:
+    ///   - count: the length of the list.
+    ///   - place: where the owner before was; nil to begin anew. A place that is not one of the event's,
+    ///     such as of another version, begins anew too.
+    /// - Returns: nil for a shard of more than this version makes.
+    package init?(of shard: TokenShard?, count: Int, from place: WalkPlace? = nil) {
+        let shard = shard ?? TokenShard(index: 0, count: 1)
+        guard shard.count <= WalkPlace.countMax / 64 else { return nil }
+        let tokens = count / Int(shard.count)
+        let most = shard.count > 4 ? Self.ofShard : Self.ofEvent
+        var length = UInt16(min(most, max(4, tokens / Self.tokensLeast)))
+        var done: UInt16 = 0
+        if let place, place.count >= shard.count, place.count % shard.count == 0 {
+            let known = place.count / shard.count
+            let start = known * shard.index
+            if (start..<start + known).contains(place.index) {
+                (length, done) = (known, place.index - start)
+            }
+        }
+        self.count = shard.count * length
+        first = shard.index * length
+        self.length = length
+        self.done = done
+    }
+
+    /// The tokens of a pass of the walk.
+    func tokens(ofPass pass: Int) -> TokenShard {
+        TokenShard(index: first + UInt16(pass % Int(length)), count: count)
+    }
+
+    /// The share of the event's tokens that is left.
+    package var left: Double { Double(length - done) / Double(length) }
+}
+
+/// How far an event has come through its tokens: it has ended for each whose hash is in a part, of
+/// `count`, before `index`.
+package struct WalkPlace: Hashable, Sendable {
+    package var index: UInt16
+    package var count: UInt16
+
+    package static let countMax: UInt16 = 1024
+
+    package init(index: UInt16, count: UInt16) {
+        precondition(index < count && count <= Self.countMax, "no such place")
+        self.index = index
+        self.count = count
+    }
+
+    /// Whether the token is one of those for which the event has ended.
+    package func isBehind(_ token: UnsafeRawBufferPointer) -> Bool {
+        TokenShard.index(of: token, count: count) < index
+    }
+
+    /// The place of an event with these parts that is no further than this one.
+    fileprivate func rounded(to count: UInt16) -> UInt16 {
+        UInt16(Int(index) * Int(count) / Int(self.count))
+    }
+}
+
+/// The places of the events that are spread. Each round of a walk holds the event's offset by a holder
+/// of its own: the place is the oldest round whose holder is still there. It counts what is under way,
+/// not only what was visited.
+package struct WalkPlaces {
+    private struct Row {
+        let claim: OffsetClaim
+        let rounds: WalkRounds
+        let index: UInt16
+    }
+
+    private var rows: [HolderID: Row] = [:]
+    /// With so many rows, those whose holders are gone are looked for.
+    private var sweptAt = 64
+
+    /// The most places that are told to the next owner of a partition.
+    private static let placesMax = 8
+
+    package init() {}
+
+    /// From now on the claim holds what is asked for in this round.
+    mutating func begin(
+        _ index: UInt16, of rounds: WalkRounds, _ claim: OffsetClaim,
+        _ tracker: borrowing OffsetTracker
+    ) {
+        if rows.count >= sweptAt {
+            rows = rows.filter { tracker.isHeld($0.value.claim) }
+            sweptAt = max(64, 2 * rows.count)
+        }
+        rows[claim.holder] = Row(claim: claim, rounds: rounds, index: index)
+    }
+
+    /// The places of the oldest events of a partition, by offset. Behind an event that is not spread
+    /// there are none: a push may answer for both, and then holds the older one alone. For the same
+    /// reason none is further than that of an older event which may be for the same tokens.
+    package func places(
+        of id: AssignmentID, _ tracker: borrowing OffsetTracker
+    ) -> [(offset: Int64, place: WalkPlace)] {
+        guard !rows.isEmpty else { return [] }
+        var found: [(offset: Int64, rounds: WalkRounds, index: UInt16)] = []
+        tracker.forEachOpen(id) { claim in
+            guard let row = rows[claim.holder], row.claim == claim else {
+                // What holds the offset of a spread event beside its rounds has no place.
+                if found.last?.offset == claim.offset { found.removeLast() }
+                return false
+            }
+            if found.last?.offset == claim.offset {
+                found[found.count - 1].index = min(found[found.count - 1].index, row.index)
+            } else {
+                guard found.count < Self.placesMax else { return false }
+                found.append((claim.offset, row.rounds, row.index))
+            }
+            return true
+        }
+        // One at its beginning says nothing.
+        let places = Self.places(found)
+        return zip(places, found).filter { $0.place.index > $1.rounds.first }.map(\.0)
+    }
+
+    private static func places(
+        _ found: [(offset: Int64, rounds: WalkRounds, index: UInt16)]
+    ) -> [(offset: Int64, place: WalkPlace)] {
+        var places: [(offset: Int64, place: WalkPlace)] = []
+        for (number, event) in found.enumerated() {
+            var index = event.index
+            for (other, older) in found[..<number].enumerated()
+            where older.rounds.overlaps(event.rounds) {
+                index = min(index, places[other].place.rounded(to: event.rounds.count))
+            }
+            index = max(index, event.rounds.first)
+            places.append((event.offset, WalkPlace(index: index, count: event.rounds.count)))
+        }
+        return places
+    }
+}
+
+extension WalkRounds {
+    /// Whether the two may be for the same token.
+    fileprivate func overlaps(_ other: WalkRounds) -> Bool {
+        let (start, end) = (Int(first), Int(first) + Int(length))
+        let (otherStart, otherEnd) = (Int(other.first), Int(other.first) + Int(other.length))
+        return start * Int(other.count) < otherEnd * Int(count)
+            && otherStart * Int(count) < end * Int(other.count)
+    }
+}
