@@ -94,7 +94,8 @@ class LivePage(PageTest):
 
         tab = self.tab(self.worker(status))
         tab.turns(4)
-        (line,) = self.lines(tab, "high")
+        # A busy machine makes the page miss a second, which it draws as a gap.
+        line = [point for part in self.lines(tab, "high") for point in part]
         self.assertGreaterEqual(len(line), 4)
         self.assertEqual(len({height for _, height in line}), 1, line)
         self.assertEqual(tab.text("#latency-title"), "Latency event to acceptance of widgets")
