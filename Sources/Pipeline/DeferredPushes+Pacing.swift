@@ -163,11 +163,12 @@ extension DeferredPushes {
     /// Takes over what a record says of the last push. The clock of who wrote it may be ahead of this
     /// one by any time: nothing waits for longer than it would by this clock.
     func noteSent(
-        _ push: DeferredPush, in content: inout DeferredContent, _ book: borrowing PushBook,
-        now: Now
+        _ push: DeferredPush, of record: DeferredRecord, in content: inout DeferredContent,
+        _ book: borrowing PushBook, now: Now
     ) {
         if let sentAt = push.lastSentAt {
-            content.sentAt = min(now.monotonic(at: sentAt), now.monotonic + Self.announcedFor)
+            content.sentAt = min(
+                record.instant(sentAt, now: now), now.monotonic + Self.announcedFor)
         }
         guard push.isSent, push.payload == nil else { return }
         let gap = book.pacing.longGap(of: tokenKey.route, coalescingKey: 0) ?? .zero

@@ -187,7 +187,7 @@ struct DeferredPushes: ~Copyable {
         _ push: DeferredPush, in row: UInt32?, of id: AssignmentID, _ record: DeferredRecord,
         isActive: Bool, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) throws(UnreadableRecord) -> UInt32? {
-        var content = try content(of: push, &book, now: now)
+        var content = try content(of: push, record, &book, now: now)
         book.witness.look(now: now)
         if let sourceAt = push.sourceAt { book.witness.read(sourceAt, now: now) }
         if let payload = push.payload {
@@ -243,7 +243,7 @@ struct DeferredPushes: ~Copyable {
     }
 
     private func content(
-        of push: DeferredPush, _ book: inout PushBook, now: Now
+        of push: DeferredPush, _ record: DeferredRecord, _ book: inout PushBook, now: Now
     ) throws(UnreadableRecord) -> DeferredContent {
         let route = book.routing[tokenKey.route]
         guard let type = push.payload?.type ?? route.tokenClass.changeType,
@@ -264,13 +264,13 @@ struct DeferredPushes: ~Copyable {
             origin: push.source.flatMap { book.position($0) }, readSequence: book.sequence,
             subject: list?.0 ?? .none, subjectTag: UInt32(truncatingIfNeeded: list?.1 ?? 0))
         content.writtenAt = push.sourceAt ?? WallTime(milliseconds: 0)
-        content.notBefore = now.monotonic(at: push.notBefore)
+        content.notBefore = record.instant(push.notBefore, now: now)
         var deferred = DeferredContent(
             content,
             past: PushRequest.Past(
                 attempts: UInt16(min(push.attempts, book.settings.attemptsMax)),
                 firstTriedAt: push.firstAt.map { now.monotonic(at: $0) }))
-        noteSent(push, in: &deferred, book, now: now)
+        noteSent(push, of: record, in: &deferred, book, now: now)
         return deferred
     }
 
@@ -318,13 +318,16 @@ package struct DeferredRecord {
     var endedPayloadAt: WallTime?
     /// Whether there is a header `DeferredPush.droppedHeader`.
     var isDropped: Bool
+    /// The record's time, by the clock of its writer or of the broker; nil where it has none.
+    var writtenAt: WallTime?
 
     /// The offset at which the content was first written: another one if this is a rewrite.
     var saidAt: Int64 { endedOffset.map { min($0, offset) } ?? offset }
 
     package init(
         offset: Int64, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
-        endedOffset: Int64?, endedPayloadAt: WallTime? = nil, isDropped: Bool = false
+        endedOffset: Int64?, endedPayloadAt: WallTime? = nil, isDropped: Bool = false,
+        writtenAt: WallTime?
     ) {
         self.offset = offset
         self.key = key
@@ -332,6 +335,15 @@ package struct DeferredRecord {
         self.endedOffset = endedOffset
         self.endedPayloadAt = endedPayloadAt
         self.isDropped = isDropped
+        self.writtenAt = writtenAt
+    }
+
+    /// What a time that the record names is by this worker's clock. The clock of whoever wrote it may
+    /// be ahead: the time is no farther from now than it was from the writing.
+    func instant(_ time: WallTime, now: Now) -> MonotonicTime {
+        let instant = now.monotonic(at: time)
+        guard let writtenAt else { return instant }
+        return min(instant, now.monotonic + max(.zero, time - writtenAt))
     }
 }
 

@@ -27,6 +27,7 @@ final class DeferredFixture {
         var partition: Int32?
         var endedPayloadAt: WallTime?
         var isDropped = false
+        var writtenAt: WallTime?
 
         func contains(_ text: String) -> Bool { value?.contains(text) == true }
     }
@@ -92,7 +93,7 @@ final class DeferredFixture {
                     DeferredRecord(
                         offset: Int64(position), key: key, value: value,
                         endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
-                        isDropped: record.isDropped),
+                        isDropped: record.isDropped, writtenAt: record.writtenAt),
                     of: id, now: pipeline.now)
             }
         }
@@ -108,7 +109,7 @@ final class DeferredFixture {
             Record(
                 key: record.key, value: record.value.isEmpty ? nil : record.value,
                 endedOffset: record.endedOffset, partition: record.partition,
-                endedPayloadAt: record.endedPayloadAt)
+                endedPayloadAt: record.endedPayloadAt, writtenAt: pipeline.now.wall)
         }
         log += records
         pipeline.acknowledge(all)

@@ -79,7 +79,8 @@ internal import Testing
                         pipeline.pipeline.deferredReadAgain(
                             DeferredRecord(
                                 offset: Int64(reading.position), key: key, value: value,
-                                endedOffset: record.endedOffset, isDropped: record.isDropped),
+                                endedOffset: record.endedOffset, isDropped: record.isDropped,
+                                writtenAt: record.writtenAt),
                             now: pipeline.now)
                     }
                 }

@@ -20,6 +20,8 @@ struct SimulatedDeferred {
         let endedOffset: Int64?
         let endedPayloadAt: WallTime?
         let writtenAt: MonotonicTime
+        /// The same by the clock of whoever wrote it.
+        let timestamp: WallTime
         /// Which process wrote it; 0 for an operator.
         let writer: Int
         /// Of the writer's assignment then; 0 where it did not own the partition.
@@ -94,7 +96,7 @@ struct SimulatedDeferred {
                 offset: offset, key: record.key, value: record.value, payload: payload,
                 expiresAt: record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! },
                 endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
-                writtenAt: now.monotonic, writer: writer, epoch: epoch))
+                writtenAt: now.monotonic, timestamp: now.wall, writer: writer, epoch: epoch))
         if let readAt = record.endedPayloadAt { endPayloads(of: record.key, upTo: readAt) }
         if record.value.map(Self.saysSent) ?? true, let ended = record.endedOffset {
             endedUpTo[record.key] = max(endedUpTo[record.key] ?? -1, ended)

@@ -81,7 +81,7 @@ internal import Testing
             count < seeds || min(coverage.joined, coverage.slowRecords) > count / 4,
             "too few pushes were left to rows, or too few records were slow")
         print("payloads that were not for whoever has the phone: \(coverage.unsubscribed)")
-        #expect(count < seeds || coverage.unsubscribed > count / 20, "too few were signed out")
+        #expect(count < seeds || coverage.unsubscribed > count / 5, "too few were signed out")
         print("released events: \(coverage.eventsReleased)")
         #expect(count < seeds || coverage.eventsReleased > count / 5, "too few were released")
         print("turns under lowered settings: \(coverage.reloads)")

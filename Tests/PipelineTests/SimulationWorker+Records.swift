@@ -236,7 +236,7 @@ extension SimulationWorker {
                     DeferredRecord(
                         offset: record.offset, key: key, value: value,
                         endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
-                        isDropped: record.isDropped),
+                        isDropped: record.isDropped, writtenAt: record.timestamp),
                     of: deferredAssignments[partition]!, now: now)
             }
         }
@@ -264,7 +264,8 @@ extension SimulationWorker {
                 pipeline.deferredReadAgain(
                     DeferredRecord(
                         offset: record.offset, key: key, value: value,
-                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
+                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
+                        writtenAt: record.timestamp),
                     now: now)
             }
         }

@@ -66,7 +66,9 @@ extension DeferredRecord {
             endedOffset: Self.number(DeferredPush.endedHeader, of: record),
             endedPayloadAt: Self.number(DeferredPush.endedPayloadHeader, of: record).map(
                 WallTime.init(milliseconds:)),
-            isDropped: record.header(named: DeferredPush.droppedHeader) != nil)
+            isDropped: record.header(named: DeferredPush.droppedHeader) != nil,
+            writtenAt: record.timestampMilliseconds > 0
+                ? WallTime(milliseconds: record.timestampMilliseconds) : nil)
     }
 
     private static func number(_ header: String, of record: borrowing KafkaRecord) -> Int64? {
