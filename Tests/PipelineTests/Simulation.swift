@@ -223,7 +223,7 @@ struct Simulation {
             tell("revoked: \(String(decoding: suppression.key, as: UTF8.self))")
             return
         }
-        if chance(20) {
+        if chance(35) {
             for record in traffic.otherOwner(now: now) {
                 kafka.append(registration: record)
                 tell("another owner: \(String(decoding: record.key, as: UTF8.self))")
