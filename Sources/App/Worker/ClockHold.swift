@@ -15,7 +15,9 @@ struct ClockHold {
     /// Whether any record bears witness.
     private(set) var hasWitness = false
 
-    /// Hosts that differ by more than this have no synchronised clocks; producers retry for less.
+    /// Hosts that differ by more than this have no synchronised clocks; producers retry for less. What
+    /// is written late, as by a mirror that keeps the records' times and is behind, is read as long as
+    /// this clock does not call it expired.
     static let leadMax = Duration.seconds(600)
 
     mutating func reachedEnd(_ id: AssignmentID) { atEnd.insert(id) }
@@ -35,8 +37,8 @@ struct ClockHold {
     mutating func holds(
         _ id: AssignmentID, age: Duration, lead: Duration?, life: Duration
     ) -> Bool {
-        if atEnd.contains(id) { hasWitness = true }
-        guard age > Self.leadMax, hasWitness else { return false }
+        if !hasWitness, atEnd.contains(id) { hasWitness = true }
+        guard age >= life, hasWitness else { return false }
         let lead = min(age, lead ?? age)
         return lead > Self.leadMax && age - lead < life
     }
