@@ -200,16 +200,30 @@ internal import Testing
 
     @Test
     func `records in the outlet stay in their order when the topic turns out to have partitions`() {
-        var outlet = RecordOutlet(recordsMax: 8, bytesMax: 1000)
-        for ticket in 1...20 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
-        #expect(offer(&outlet, at(0)) == Array(1...8))
-        outlet.adopt(partitions: 4)
-        #expect(offer(&outlet, at(0)).isEmpty)
-        for ticket in 1...7 as ClosedRange<UInt64> {
-            let isKnown = outlet.reported(ticket, cause: nil, now: at(1))
-            #expect(isKnown)
+        for key in 0..<16 as Range<UInt8> {
+            func record(_ ticket: UInt64) -> OutgoingRecord {
+                var record = self.record(ticket)
+                record.key = [key]
+                return record
+            }
+            var outlet = RecordOutlet(recordsMax: 8, bytesMax: 1000)
+            for ticket in 1...20 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
+            var offered = offer(&outlet, at(0))
+            #expect(offered == Array(1...8))
+            outlet.adopt(partitions: 4)
+            // One that comes later must not come before.
+            outlet.append(record(21))
+            #expect(outlet.waitingCount == 13)
+            var reported = 0
+            for turn in 1...30 as ClosedRange<Int64> {
+                offered += offer(&outlet, at(turn))
+                for ticket in offered[reported...] {
+                    _ = outlet.reported(ticket, cause: nil, now: at(turn))
+                }
+                reported = offered.count
+            }
+            #expect(offered == Array(1...21) && outlet.waitingCount == 0)
         }
-        #expect(offer(&outlet, at(1)) == [9])
     }
 
     @Test func `a key's part of the outlet is that of the partition that the producer chooses`() {

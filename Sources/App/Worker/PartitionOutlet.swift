@@ -116,7 +116,11 @@ struct PartitionOutlet {
     mutating func withdraw(now: Now) -> [OutgoingRecord] {
         guard first < waiting.count else { return [] }
         let isBackingOff = refusals > 0 && offersAgainAt > now.monotonic
-        guard isBackingOff || isUnanswered(now: now) else { return [] }
+        return isBackingOff || isUnanswered(now: now) ? takeWaiting() : []
+    }
+
+    /// Removes and returns the records that the producer does not have yet.
+    mutating func takeWaiting() -> [OutgoingRecord] {
         defer {
             waiting.removeAll()
             first = 0

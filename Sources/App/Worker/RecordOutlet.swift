@@ -31,8 +31,16 @@ package struct RecordOutlet {
         guard partitions > parts.count else { return }
         let share = PartitionOutlet(
             recordsMax: max(1, recordsMax / partitions), bytesMax: max(1, bytesMax / partitions))
-        for index in parts.indices { parts[index].adopt(boundsOf: share) }
+        // What waits goes to the partition that is its own now, so that no later record of its key
+        // overtakes it.
+        var waiting: [OutgoingRecord] = []
+        for index in parts.indices {
+            parts[index].adopt(boundsOf: share)
+            waiting += parts[index].takeWaiting()
+        }
         parts += Array(repeating: share, count: partitions - parts.count)
+        waitingCount = 0
+        for record in waiting { append(record) }
     }
 
     package mutating func append(_ record: OutgoingRecord) {
