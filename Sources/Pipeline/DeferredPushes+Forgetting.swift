@@ -116,14 +116,20 @@ extension DeferredPushes {
 
     // MARK: Reading again
 
+    /// For how long Kafka may send nothing of a partition that is read again.
+    private static var readingPatience: Duration { .seconds(30) }
+
     /// Begins to read a partition again, or gives that up.
     mutating func planReading(
         _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
         if let reading {
+            // A partition without a leader must not keep what is left of the others.
+            let isStalled = now.monotonic - reading.movedAt >= Self.readingPatience
+            if isStalled { readsAgainAt = now.monotonic + .seconds(1) }
             for route in reading.routes
-            where drain != nil || !mayRead(route, breakers, now: now) {
+            where isStalled || drain != nil || !mayRead(route, breakers, now: now) {
                 giveUpReading(route, &book, &outbox)
             }
             return endReadingIfOver(&book, &outbox, now: now)
@@ -137,13 +143,14 @@ extension DeferredPushes {
                 isWanted($0, book, breakers, now: now)
             }
             guard !routes.isEmpty else { continue }
-            return beginReading(id, routes, &book)
+            return beginReading(id, routes, &book, now: now)
         }
     }
 
     /// When `planReading` next has something to do without a further fact.
     func nextReading(now: MonotonicTime) -> MonotonicTime? {
-        forgotten.isEmpty || reading != nil || readsAgainAt <= now ? nil : readsAgainAt
+        if let reading { return reading.movedAt + Self.readingPatience }
+        return forgotten.isEmpty || readsAgainAt <= now ? nil : readsAgainAt
     }
 
     private func mayRead(
@@ -167,7 +174,7 @@ extension DeferredPushes {
     }
 
     private mutating func beginReading(
-        _ id: AssignmentID, _ routes: [RouteID], _ book: inout PushBook
+        _ id: AssignmentID, _ routes: [RouteID], _ book: inout PushBook, now: Now
     ) {
         readings += 1
         lastReread = id.ordinal
@@ -176,7 +183,7 @@ extension DeferredPushes {
         reading = Reading(
             reread: DeferredReading(
                 number: readings, partition: assignments.partition(of: id), offset: first),
-            id: id, routes: routes, position: first)
+            id: id, routes: routes, position: first, movedAt: now.monotonic)
         book.counters.deferredReadings += 1
     }
 
@@ -225,7 +232,10 @@ extension DeferredPushes {
         upTo offset: Int64, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
         guard let reading else { return }
-        self.reading!.position = max(offset, reading.position)
+        if offset > reading.position {
+            self.reading!.position = offset
+            self.reading!.movedAt = now.monotonic
+        }
         endReadingIfOver(&book, &outbox, now: now)
     }
 
@@ -278,6 +288,8 @@ struct Reading {
     /// Whose rows it brings back.
     var routes: [RouteID]
     var position: Int64
+    /// When a record was read last.
+    var movedAt: MonotonicTime
     /// The rows that were made of it; some may be gone.
     var rows: [UInt32] = []
 }

@@ -184,8 +184,8 @@ extension DeferredPushes {
         _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
         guard !table.overstatedRows.isEmpty else { return }
-        for row in table.overstated {
-            guard hasRoom(book, outbox) else { return }
+        for row in table.overstated
+        where hasRoom(forRow: row, announces: false, book, outbox, now: now) {
             table.withdraw(row)
             write(row, &book, &outbox, now: now)
         }

@@ -86,6 +86,12 @@ extension DeferredPushes {
     ) {
         let content = table.content(of: row)
         let route = table.route(of: row)
+        // However it ends, its tombstone needs room in its partition.
+        if !table.isAnnounced(row),
+            !hasRoom(forRow: row, announces: false, book, outbox, now: now)
+        {
+            return table.postpone(row, until: now.monotonic + Self.roomRetry)
+        }
         if content.isSent { return endUnsent(row, &book, &outbox, now: now) }
         if content.push.expiresAt <= now.monotonic {
             if holdsBack(row, book, now: now) { return }
@@ -181,6 +187,7 @@ extension DeferredPushes {
         while hasRoom(book, outbox),
             let row = table.nextExpired(now: now.monotonic, steps: &steps)
         {
+            guard hasRoom(forRow: row, announces: false, book, outbox, now: now) else { continue }
             if !table.content(of: row).isSent {
                 if holdsBack(row, book, now: now) { continue }
                 book.endUnqueued(.expired, table.route(of: row), table.content(of: row).push.type)

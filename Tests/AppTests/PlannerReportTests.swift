@@ -94,8 +94,8 @@ internal import Testing
         }
         let warning =
             "warning no room for more deferred pushes (delivery.deferredMax, "
-            + "delivery.queuedBytesMax): those that may not be sent are left in Kafka, and read again "
-            + "later [left=1000000]"
+            + "delivery.queuedBytesMax): some are left in Kafka, first those that may not be sent, "
+            + "and read again later [left=1000000]"
         let notice = "notice all deferred pushes that were left in Kafka have been read again []"
         report(false, at: 0)
         #expect(lines.taken().isEmpty)

@@ -219,4 +219,40 @@ internal import Testing
         #expect(pipeline.load.deferred == numbers[0], "these are owed")
         pipeline.pipeline.checkInvariants()
     }
+
+    @Test func `rows that end there write no more records than have room`() {
+        let pipeline = PipelineFixture { settings in
+            settings.registrationGrace = .zero
+            settings.unacknowledgedMax = 32
+        }
+        pipeline.pipeline.adopt(deferredPartitions: 2)
+        let absent = DeferredFixture(pipeline, partition: 0)
+        absent.assign()
+        pipeline.checksEachCall = false
+        // Nobody is registered, so all of them end, half of them as expired.
+        for number in 0..<200 as Range<UInt8> {
+            let (now, life) = (pipeline.now.wall, Duration.seconds(number % 2 == 0 ? 20 : 7200))
+            absent.write(
+                DeferredFixture.Record(
+                    key: "production/com.example.Home.push-type.controls/"
+                        + Hexadecimal.encode([number]),
+                    value: #"{"v":1,"notBefore":"\#(now.rfc3339)","#
+                        + #""expiresAt":"\#((now + life).rfc3339)","class":"control","attempts":0}"#
+                ))
+        }
+        absent.read()
+        var stuck = pipeline.takeRecords()
+        for _ in 0..<1000 {
+            pipeline.pass(.milliseconds(100))
+            stuck += pipeline.takeRecords()
+        }
+        #expect((1...17).contains(stuck.count), "a share of 16")
+        #expect(pipeline.load.deferred > 100)
+        for _ in 0..<1000 where pipeline.load.deferred > 0 {
+            pipeline.acknowledge(stuck)
+            pipeline.pass(.seconds(2))
+            stuck = pipeline.takeRecords()
+        }
+        #expect(pipeline.load.deferred == 0, "its leader is back")
+    }
 }

@@ -126,6 +126,27 @@ internal import Testing
         #expect(owner.readingsMade < 20, "a reading makes as many rows as there is room for")
     }
 
+    @Test func `a reading of which Kafka sends nothing is given up, and tried again`() {
+        let owner = Owner()
+        owner.deferred.assign()
+        owner.pause()
+        for n in 1...40 as ClosedRange<UInt8> { owner.write(n) }
+        owner.deferred.read()
+        owner.resume()
+        var numbers: Set<Int> = []
+        for _ in 0..<900 {
+            owner.pipeline.pass(.milliseconds(100))
+            _ = owner.pipeline.deliverAll()
+            owner.deferred.produce()
+            owner.deferred.read()
+            if let reading = owner.pipeline.pipeline.deferredReading {
+                numbers.insert(reading.number)
+            }
+        }
+        #expect(numbers.count == 3, "one each 30 s, so that other partitions have their turn")
+        #expect(owner.run().count > 20 && owner.pipeline.load.forgotten == 0)
+    }
+
     @Test func `what a full table has read makes room for others, and is read again`() {
         let owner = Owner()
         owner.deferred.assign()

@@ -26,7 +26,7 @@ extension ConsumerWatch {
         logger.warning(
             """
             no room for more deferred pushes (delivery.deferredMax, delivery.queuedBytesMax): \
-            those that may not be sent are left in Kafka, and read again later
+            some are left in Kafka, first those that may not be sent, and read again later
             """,
             metadata: ["left": .stringConvertible(forgotten)])
     }

@@ -29,7 +29,7 @@ struct ConsumerWatch {
     /// When failures were last reported; nil before the first ones.
     var failuresReportedAt: MonotonicTime?
 
-    /// Whether the last report said that `deferred` is not read for want of room.
+    /// Whether the last report said that deferred pushes are left in Kafka for want of room.
     var isForgettingReported = false
     /// When that was last said; nil before the first time.
     var forgettingReportedAt: MonotonicTime?

@@ -89,7 +89,9 @@ package final class PartitionRereader {
             }
             guard let message = next else { break }
             looked += 1
-            guard let place, message.partition == place.partition else { continue }
+            // An error of the client or of the topic is of no partition.
+            let isOfClient = message.error != .none && message.partition < 0
+            guard let place, isOfClient || message.partition == place.partition else { continue }
             guard message.error == .none else {
                 if message.error == .partitionEOF {
                     end = max(message.offset, place.offset)
