@@ -138,6 +138,110 @@ internal import Testing
         #expect(text.hasPrefix("error: The worker is not a member of its consumer group, so it "))
     }
 
+    @Test func `a worker that waits for its group does not say that all is well`() {
+        let short = diagnosis { ($0.groupWait, $0.partitions) = (.seconds(2), []) }
+        #expect(short.problems.isEmpty)
+        #expect(
+            short.summary
+                == "The worker waits for the group to give out its partitions, for 2 s so "
+                + "far, and reads no events meanwhile.")
+        let text = problem { ($0.groupWait, $0.partitions) = (.seconds(14), []) }
+        #expect(
+            text.hasPrefix(
+                "error: The consumer group has been rebalancing for 14 s, so the worker reads no "))
+        let outside = problem { ($0.groupWait, $0.hasJoinedGroup) = (.seconds(14), false) }
+        #expect(outside.hasPrefix("error: The worker is not a member of its consumer group"))
+    }
+
+    @Test func `a topic that is gone is named, by a worker that has no partitions as well`() {
+        let text = problem { ($0.missingTopics, $0.partitions) = (["orders"], []) }
+        #expect(
+            text.hasPrefix("error: Kafka does not know the topic orders, so nothing of it is read.")
+        )
+    }
+
+    @Test func `a transaction that is not over is named by what it holds`() {
+        let text = problem {
+            $0.openTransactions = [
+                OpenTransaction(topic: "orders", partition: 3, offset: 17, lasted: .seconds(25)),
+                OpenTransaction(topic: "orders", partition: 1, offset: 4, lasted: .seconds(12)),
+            ]
+        }
+        #expect(
+            text.hasPrefix(
+                "error: 2 partitions of this worker stand before a transaction that is not over: "
+                    + "orders/3 at offset 17 for 25 s."), "\(text)")
+    }
+
+    @Test func `a broker that has answered needs no other protocol`() throws {
+        let line = "[thrd:a]: 10.0.0.1:9092/1: Disconnected (after 3ms in state UP)"
+        var failure = try #require(ConnectionFailure(lines: [line], refusal: nil))
+        #expect(failure.remedy.contains("security.protocol"))
+        failure.hasAnswered = true
+        #expect(!failure.remedy.contains("security.protocol"))
+    }
+
+    // MARK: What becomes of events
+
+    /// The status of a worker whose topic has had so many events with an outcome, of 100, before the
+    /// last ten seconds, and of 100 in them.
+    private func events(_ outcome: String, before: Int, now: Int) -> (inout WorkerStatus) -> Void {
+        { status in
+            func counts(_ found: Int, of all: Int) -> [WorkerStatus.EventCount] {
+                [
+                    .init(topic: "orders", outcome: outcome, count: found),
+                    .init(topic: "orders", outcome: "matched", count: all - found),
+                ]
+            }
+            status.earlier.events = counts(before, of: 100)
+            status.events = counts(before + now, of: 200)
+        }
+    }
+
+    @Test(arguments: ["expired", "filtered"])
+    func `a share of events that are not sent is told of when it was not so before`(
+        outcome: String
+    ) {
+        let text = problem(.running, events(outcome, before: 10, now: 60))
+        #expect(text.hasPrefix("warning: 60 of the last 100 events of orders "), "\(text)")
+        #expect(problem(.running, events(outcome, before: 40, now: 60)).isEmpty, "as before")
+        #expect(problem(.running, events(outcome, before: 0, now: 49)).isEmpty, "less than half")
+    }
+
+    @Test func `what is left out from the first is meant, what expires is not`() {
+        func fresh(_ outcome: String) -> String {
+            problem { $0.events = [.init(topic: "orders", outcome: outcome, count: 10)] }
+        }
+        #expect(fresh("filtered").isEmpty)
+        #expect(
+            fresh("expired").hasPrefix(
+                "warning: 10 of the last 10 events of orders had expired when they were read."))
+    }
+
+    @Test func `pushes that come late are told of`() {
+        func accepted(_ quick: UInt64, late: UInt64) -> [WorkerStatus.PushLatency] {
+            var times = LatencyHistogram()
+            times.add(nanoseconds: 20_000_000, count: quick)
+            times.add(nanoseconds: 5_000_000_000, count: late)
+            return [.init(type: .controls, times: times)]
+        }
+        let text = problem {
+            ($0.earlier.eventToAccepted, $0.eventToAccepted) = (
+                accepted(10_000, late: 0), accepted(10_080, late: 20)
+            )
+        }
+        #expect(
+            text.hasPrefix("warning: A tenth of the pushes of the last 10 s came "), "\(text)")
+        let past = problem {
+            $0.earlier.eventToAccepted = accepted(0, late: 100)
+            $0.eventToAccepted = accepted(100, late: 100)
+        }
+        #expect(past.isEmpty)
+        let waiting = problem { $0.oldestWaiting = .seconds(50) }
+        #expect(waiting.hasPrefix("warning: The oldest push that waits is of an event 50 s ago."))
+        #expect(problem { $0.oldestWaiting = .seconds(39) }.isEmpty)
+    }
+
     @Test func `a worker that has lost its group with Kafka names Kafka`() {
         let refused = problem { status in
             status.hasJoinedGroup = false

@@ -34,6 +34,9 @@ struct ConsumerWatch {
     /// When that was last said; nil before the first time.
     var forgettingReportedAt: MonotonicTime?
 
+    /// When open transactions were last reported; nil if there are none.
+    private var transactionsReportedAt: MonotonicTime?
+
     /// When each topic that accepts no records was last reported.
     private var troubled: [RecordTopic: MonotonicTime] = [:]
     private static let troubleInterval = Duration.seconds(60)
@@ -130,6 +133,29 @@ struct ConsumerWatch {
             let records = TroubledTopic.words(topic).records
             logger.notice("Kafka accepts \(records) again")
         }
+    }
+
+    /// Reports partitions that stand before an open transaction: at once, every minute, and once when
+    /// they are all read on.
+    mutating func report(_ open: [OpenTransaction], now: Now, logger: Logger) {
+        guard let first = open.first else {
+            if transactionsReportedAt != nil { logger.notice("no transaction holds a partition") }
+            transactionsReportedAt = nil
+            return
+        }
+        if let last = transactionsReportedAt, now.monotonic - last < Self.troubleInterval { return }
+        transactionsReportedAt = now.monotonic
+        logger.warning(
+            """
+            partitions stand before a producer's open transaction: end it, or wait for its \
+            transaction.timeout.ms
+            """,
+            metadata: [
+                "partition": "\(first.topic)/\(first.partition)",
+                "offset": .stringConvertible(first.offset),
+                "seconds": .stringConvertible(first.lasted.components.seconds),
+                "partitions": .stringConvertible(open.count),
+            ])
     }
 
     /// Whether circuit breakers are to be reported: one may have opened or closed since the last time.

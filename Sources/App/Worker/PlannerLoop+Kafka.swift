@@ -207,6 +207,10 @@ extension PlannerLoop {
         tables.watch(now: now)
         tableWatch.report(tables.lags(now: now), topics: tables.topics, logger: logger)
         watch.report(troubledTopics(now: now), now: now, logger: logger)
+        if let consumer {
+            consumer.watchTransactions(now: now)
+            watch.report(consumer.openTransactions(now: now), now: now, logger: logger)
+        }
         watch.report(forgotten: pipeline.load.forgotten, now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
         if watch.mayReportFailures(now: now) {

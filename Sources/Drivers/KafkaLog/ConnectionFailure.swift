@@ -22,6 +22,8 @@ package struct ConnectionFailure: Hashable, Sendable {
     package let broker: String
     /// What else librdkafka or the broker reports.
     let detail: String
+    /// Whether Kafka has answered this client before: what it is configured with was right then.
+    package var hasAnswered = false
 
     /// - Parameter lines: lines of librdkafka's log, oldest first.
     package init?(lines: [String], refusal: CertificateRefusal?) {
@@ -142,6 +144,11 @@ extension ConnectionFailure: CustomStringConvertible {
     /// What to do about it.
     package var remedy: String {
         switch kind {
+        case .noSASL, .wantsSASL, .plaintextPort, .tlsPort:
+            hasAnswered
+                ? "it has answered before as it is configured here: check that the broker is up, and "
+                    + "what is between it and this machine"
+                : protocolRemedy
         case .expired: "renew it on the broker, and check this machine's clock"
         case .notYetValid: "check the clocks of this machine and of the broker"
         case .otherName:
@@ -157,21 +164,26 @@ extension ConnectionFailure: CustomStringConvertible {
         case .mechanism:
             "set kafka.properties: sasl.mechanism to one that it has"
                 + (detail.isEmpty ? "" : " (\(detail))")
+        case .handshake: "check kafka.properties: the ssl.… settings"
+        case .unresolved: "check kafka.bootstrap, and the broker's advertised.listeners"
+        case .refused: "check kafka.bootstrap, and that the broker is up"
+        case .silent: "check kafka.bootstrap, and whether a firewall blocks it"
+        }
+    }
+
+    /// What to do about a broker that speaks otherwise than it is spoken to.
+    private var protocolRemedy: String {
+        switch kind {
         case .noSASL:
             "set kafka.properties: security.protocol to plaintext or ssl, or name "
                 + "another port in kafka.bootstrap"
-        case .wantsSASL:
-            "it may want SASL; see kafka.properties: security.protocol and sasl.mechanism"
         case .plaintextPort:
             "set kafka.properties: security.protocol to plaintext or "
                 + "sasl_plaintext, or name another port in kafka.bootstrap"
         case .tlsPort:
             "set kafka.properties: security.protocol to ssl or sasl_ssl, or name "
                 + "another port in kafka.bootstrap"
-        case .handshake: "check kafka.properties: the ssl.… settings"
-        case .unresolved: "check kafka.bootstrap, and the broker's advertised.listeners"
-        case .refused: "check kafka.bootstrap, and that the broker is up"
-        case .silent: "check kafka.bootstrap, and whether a firewall blocks it"
+        default: "it may want SASL; see kafka.properties: security.protocol and sasl.mechanism"
         }
     }
 }

@@ -37,9 +37,11 @@ extension EventConsumer {
                     replayed: replayed, startFrom: startFrom, now: now))
             advanceAssignment(now)
         case .revokePartitions where !rebalance.isLost:
+            if !isKept { groupWait.revoked(now: now.monotonic) }
             forgetUnstarted(isKept ? rebalance.partitions : nil)
             beginRevoke(rebalance.partitions, now: now)
         default:
+            groupWait.revoked(now: now.monotonic)
             if !rebalance.code.isOrderly { warn(RdkafkaError(rebalance.code), now: now) }
             forgetUnstarted(isKept && rebalance.code.isOrderly ? rebalance.partitions : nil)
             let lost = assignments(of: rebalance.partitions)

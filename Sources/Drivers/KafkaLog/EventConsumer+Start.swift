@@ -15,6 +15,7 @@ extension EventConsumer {
             pending = .assigning(resolver)
         case .started(let starts):
             pending = nil
+            groupWait.assigned()
             keepUnstarted(resolver, now: now)
             start(starts, now: now)
         case .failed(let error):
@@ -91,7 +92,10 @@ extension EventConsumer {
             answerWithoutPartitions(list, now: now)
             return askForRestart(error)
         }
-        for start in starts { isReadAgain(start.topic, start.partition) }
+        for start in starts {
+            missing.remove(start.topic)
+            isReadAgain(start.topic, start.partition)
+        }
         let assignments = starts.map { start in
             Assignment(
                 partitions.assign(

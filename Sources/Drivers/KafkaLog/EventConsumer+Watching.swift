@@ -44,6 +44,42 @@ extension EventConsumer {
     /// Whether the consumer is a member of its group, with partitions or without.
     package var isGroupMember: Bool { session?.client.isGroupMember ?? false }
 
+    /// How long the member has waited for the group to say which partitions are its own, and has read
+    /// nothing; nil if it does not wait.
+    package func groupWait(now: Now) -> Duration? { groupWait.lasted(now: now.monotonic) }
+
+    /// The topics that are subscribed to and that Kafka does not know.
+    package var missingTopics: [String] { missing.sorted().map { topics[$0] } }
+
+    /// Looks which partitions stand before records that their brokers do not give out. To be called
+    /// every few seconds. Makes no request.
+    package func watchTransactions(now: Now) {
+        guard let session else { return }
+        for id in partitions.assigned() {
+            guard let row = partitions.row(id) else { continue }
+            let marks = session.client.cachedWatermarks(
+                topic: topics[row.topic], partition: row.partition)
+            let since = row.withheld(high: marks?.high, now: now.monotonic)
+            if since != row.withheldSince { partitions.update(id) { $0.withheldSince = since } }
+        }
+    }
+
+    /// The partitions of which records have not been given out for `patience`, as of the last
+    /// `watchTransactions`: they belong to transactions that are not over, or follow one. The one that
+    /// has stood longest comes first.
+    package func openTransactions(
+        now: Now, patience: Duration = .seconds(10)
+    ) -> [OpenTransaction] {
+        partitions.assigned().compactMap { id -> OpenTransaction? in
+            guard let row = partitions.row(id), let since = row.withheldSince,
+                now.monotonic - since >= patience
+            else { return nil }
+            return OpenTransaction(
+                topic: topics[row.topic], partition: row.partition, offset: row.readableEnd,
+                lasted: now.monotonic - since)
+        }.sorted { $0.lasted > $1.lasted }
+    }
+
     /// The partitions that are ours, by the topics' positions in the list.
     package var assignedPartitions: [(topic: Int, partition: Int32)] {
         partitions.assigned().map { id in
@@ -69,5 +105,37 @@ extension EventConsumer {
                 topic: topics[topic], partition: partition)
         else { return nil }
         return max(0, marks.high - row.stored)
+    }
+}
+
+/// A partition whose next records the brokers have and do not give out.
+package struct OpenTransaction: Hashable, Sendable {
+    package var topic: String
+    package var partition: Int32
+    /// The offset of the first record that is not given out.
+    package var offset: Int64
+    /// How long it has not been.
+    package var lasted: Duration
+
+    package init(topic: String, partition: Int32, offset: Int64, lasted: Duration) {
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.lasted = lasted
+    }
+}
+
+extension PartitionTable.Row {
+    /// Since when the broker has records that it does not give out; nil if there are none.
+    ///
+    /// librdkafka reports the end of what may be read, and the broker's answers carry the end of what
+    /// there is. They differ where a transaction is not over. A partition that is not fetched from says
+    /// nothing.
+    ///
+    /// - Parameter high: the offset after the last record that the broker has; nil if unknown.
+    func withheld(high: Int64?, now: MonotonicTime) -> MonotonicTime? {
+        let isFetched = isAtEnd && !isPaused && !isMuted && !isHeld
+        guard let high, isFetched, high > readableEnd else { return nil }
+        return withheldSince ?? now
     }
 }

@@ -32,6 +32,9 @@ package final class EventConsumer {
     /// The partitions of the current assignment that could not be started with the others.
     var unstarted: StartResolver?
     var unavailable = UnavailablePartitions()
+    /// The topics that Kafka does not know, though they are subscribed to.
+    var missing: Set<Int> = []
+    var groupWait = GroupWait()
     /// The rebalance being answered; later ones wait in `rebalances`.
     var pending: PendingRebalance?
     var rebalances: [Rebalance] = []
@@ -95,6 +98,7 @@ package final class EventConsumer {
         }
         hasAskedForRestart = false
         hasReportedFatal = false
+        groupWait = GroupWait()
     }
 
     // MARK: Waking
@@ -127,6 +131,7 @@ package final class EventConsumer {
         precondition(limit >= 0, "a poll takes records or none")
         precondition(ahead.isEmpty, "a message of the poll before was not delivered")
         polling.polled(at: now.monotonic)
+        groupWait.polled(now: now.monotonic)
         advanceAssignment(now)
         startMore(now)
         if !unavailable.isEmpty { tellOfUnavailable(now) }
@@ -199,7 +204,7 @@ package final class EventConsumer {
         let error = RdkafkaError(message.error, message: message.errorText)
         switch error.code {
         case .partitionEOF:
-            if let id { reachedEnd(id) }
+            if let id { reachedEnd(id, at: message.offset) }
         case .autoOffsetReset, .offsetOutOfRange, .notCoordinator, .coordinatorNotAvailable,
             .groupAuthorizationFailed:
             // librdkafka has stopped fetching this partition.
@@ -209,6 +214,9 @@ package final class EventConsumer {
             guard let id, let topic else { return warn(error, of: topic, now: now) }
             partitions.update(id) { $0.isRefused = true }
             unavailable.note(topic, partition, error, now: now.monotonic)
+        case .unknownTopic, .unknownTopicOrPartition:
+            if let topic { missing.insert(topic) }
+            warn(error, of: topic, now: now)
         case .fatal:
             reportFatal(error)
         default:
@@ -216,13 +224,14 @@ package final class EventConsumer {
         }
     }
 
-    private func reachedEnd(_ id: AssignmentID) {
+    private func reachedEnd(_ id: AssignmentID, at offset: Int64) {
         if let row = partitions.row(id), row.isRefused { isReadAgain(row.topic, row.partition) }
         var isFirst = false
         partitions.update(id) { row in
             isFirst = !row.hasReachedEnd
             row.hasReachedEnd = true
             row.isAtEnd = true
+            row.readableEnd = offset
         }
         if isFirst { facts.append(.endOfPartition(id)) }
     }

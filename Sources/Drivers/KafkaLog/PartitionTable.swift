@@ -25,6 +25,11 @@ struct PartitionTable {
         var isRefused = false
         /// Whether no record has come since the end was reached.
         var isAtEnd = false
+        /// The end that was reached: the offset of the next record, or of a transaction's first that is
+        /// not over.
+        var readableEnd: Int64 = 0
+        /// Since when the broker has records that may not be read yet, as far as was looked at.
+        var withheldSince: MonotonicTime?
         /// Whether the end was reached in this assignment.
         var hasReachedEnd = false
         let startOffset: Int64

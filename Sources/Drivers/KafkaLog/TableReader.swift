@@ -274,7 +274,10 @@ package final class TableReader {
     /// now; nil if none has failed since.
     package func currentConnectionFailure(now: Now) -> ConnectionFailure? {
         let silence = topics.indices.map { age(topic: $0, now: now) }.min() ?? .zero
-        return session.client.connectionFailure(since: .now - silence)
+        var failure = session.client.connectionFailure(since: .now - silence)
+        // It has told the topics' partitions at the start.
+        failure?.hasAnswered = true
+        return failure
     }
 
     /// The cluster's ID; nil if it does not answer. It has just told its topics when this is asked

@@ -15,6 +15,7 @@ extension Diagnosis {
 
     mutating func checkEvents() {
         checkDeadLetters()
+        checkShares()
         for one in suspicions(status.unmatched, "unmatched") {
             report(
                 .warning,
@@ -33,6 +34,54 @@ extension Diagnosis {
                     + "lamplighter explain --event; then correct the events, the binding of the topic "
                     + "(kafka.events) or what the app registers")
         }
+    }
+
+    // MARK: Events that are not sent
+
+    /// The share of a topic's events of the last seconds that expire or are left out, from which it is
+    /// told of; and how many times as large as before it must be.
+    private static let endedShareMin = 0.5
+    private static let endedShareGrowth = 2.0
+
+    private mutating func checkShares() {
+        for topic in Set(status.events.map(\.topic)).sorted() {
+            if let grown = grownShare(of: "expired", topic) {
+                report(
+                    .warning,
+                    "\(grown) of \(topic) had expired when they were read",
+                    "compare the clock of what writes them and its expiresAt with the time that they "
+                        + "take: a worker that is behind reads them late")
+            }
+            if let grown = grownShare(of: "filtered", topic) {
+                report(
+                    .warning,
+                    "\(grown) of \(topic) were left out by its binding, which was not so before",
+                    "see what has changed in the records: a field that is missing, an operation or a value "
+                        + "that `when` does not name (lamplighter check --sample)")
+            }
+        }
+    }
+
+    /// How many of a topic's latest events came to this outcome, if it is much more than before; nil
+    /// if it is not.
+    private func grownShare(of outcome: String, _ topic: String) -> String? {
+        func counts(_ all: [WorkerStatus.EventCount]) -> (found: Int, events: Int) {
+            all.filter { $0.topic == topic }.reduce(into: (0, 0)) {
+                $0.1 += $1.count
+                if $1.outcome == outcome { $0.0 += $1.count }
+            }
+        }
+        let (now, before) = (counts(status.events), counts(status.earlier.events))
+        let (found, events) = (now.found - before.found, now.events - before.events)
+        guard events >= Self.eventsMin, Double(found) >= Double(events) * Self.endedShareMin
+        else { return nil }
+        let share = Double(found) / Double(events)
+        // A binding that leaves most events out does so from the first.
+        let isNews =
+            before.events < Self.eventsMin
+            ? outcome == "expired"
+            : share >= Double(before.found) / Double(before.events) * Self.endedShareGrowth
+        return isNews ? "\(found.withCommas) of the last \(events.counted("event"))" : nil
     }
 
     // MARK: Dead letters

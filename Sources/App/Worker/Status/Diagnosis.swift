@@ -42,9 +42,14 @@ struct Diagnosis {
         switch status.phase {
         case .replaying: Probes.progress(status.index).asSentence
         case .running:
-            status.partitions.isEmpty
-                ? "All is well: the other workers of the group have all partitions."
-                : "All is well."
+            if let wait = status.groupWait {
+                "The worker waits for the group to give out its partitions, for \(wait.rounded) so "
+                    + "far, and reads no events meanwhile."
+            } else if status.partitions.isEmpty {
+                "All is well: the other workers of the group have all partitions."
+            } else {
+                "All is well."
+            }
         case .draining: "The worker is stopping: it sends what is under way and stores its offsets."
         case .stopped: "The worker has stopped."
         }
@@ -115,7 +120,7 @@ struct Diagnosis {
             reportKafka(
                 "reading registrations and suppressions has stood still for \(standstill.rounded)")
         }
-        if isRunning, !status.hasJoinedGroup, !isSilent { reportMembership() }
+        if isRunning, !isSilent { checkGroup() }
         if status.unavailablePartitions > 0 {
             report(
                 .error,
@@ -134,6 +139,39 @@ struct Diagnosis {
         }
         for topic in status.troubledTopics {
             report(topic.topic == .events ? .warning : .error, topic.trouble, topic.remedy)
+        }
+    }
+
+    /// How long an ordinary rebalance may take.
+    private static let rebalanceMax = Duration.seconds(10)
+
+    private mutating func checkGroup() {
+        if !status.hasJoinedGroup {
+            reportMembership()
+        } else if let wait = status.groupWait, wait > Self.rebalanceMax {
+            report(
+                .error,
+                "the consumer group has been rebalancing for \(wait.rounded), so the worker reads no "
+                    + "events",
+                "it waits for a member that has died until its session ends (session.timeout.ms), which "
+                    + "kafka.groupInstanceID avoids, and for each that drains; if it does not end, look "
+                    + "for a member that joins again and again")
+        }
+        for topic in status.missingTopics {
+            report(
+                .error, "Kafka does not know the topic \(topic), so nothing of it is read",
+                "create it again, or take it out of the configuration (kafka.events, kafka.topics)")
+        }
+        if let open = status.openTransactions.first {
+            let all = status.openTransactions.count.counted("partition")
+            report(
+                .error,
+                "\(all) of this worker \(status.openTransactions.count == 1 ? "stands" : "stand") before "
+                    + "a transaction that is not over: \(open.topic)/\(open.partition) at offset "
+                    + "\(open.offset) for \(open.lasted.rounded)",
+                "let its producer commit or abort it, or wait for its transaction.timeout.ms "
+                    + "(kafka-transactions.sh find-hanging names those that hang); only what is committed "
+                    + "is read")
         }
     }
 
@@ -222,8 +260,35 @@ struct Diagnosis {
     /// What a healthy Kafka and APNs need at most on top of what the configuration allows.
     private static let patience = Duration.seconds(30)
 
+    /// A push is late that APNs has accepted so long after its event; deploy/prometheus/rules.yaml has
+    /// the same bound.
+    private static let freshness = Duration.milliseconds(2_048)
+
+    private mutating func checkFreshness() {
+        var times = LatencyHistogram()
+        for now in status.eventToAccepted {
+            let before = status.earlier.eventToAccepted.first { $0.type == now.type }
+            times.add(before.map { now.times.since($0.times) } ?? now.times)
+        }
+        if times.count >= Self.answersMin, let slow = times.quantile(0.9), slow > Self.freshness {
+            report(
+                .warning,
+                "a tenth of the pushes of the last \(over.rounded) came \(slow.rounded) or more after "
+                    + "their events",
+                "see what is behind: a lag that was there before falls by itself; if it does not, add "
+                    + "workers, or see what else is reported here")
+        } else if let oldest = status.oldestWaiting, oldest > status.holdMax + Self.patience,
+            problems.isEmpty
+        {
+            report(
+                .warning, "the oldest push that waits is of an event \(oldest.rounded) ago",
+                "see what it waits for: lamplighter explain, with its subject")
+        }
+    }
+
     private mutating func checkFlow() {
         checkRoundTrips()
+        checkFreshness()
         if let oldest = status.oldestUncommitted, oldest > status.holdMax + Self.patience {
             report(
                 .warning,

@@ -17,6 +17,9 @@ extension PlannerLoop {
             phase: control.currentPhase, at: now.wall, index: indexStatus(now: now),
             hasJoinedGroup: consumer?.isGroupMember ?? false, counters: pipeline.counters,
             load: pipeline.load)
+        status.groupWait = consumer?.groupWait(now: now)
+        status.missingTopics = consumer?.missingTopics ?? []
+        status.openTransactions = consumer?.openTransactions(now: now) ?? []
         status.partitions = (consumer?.assignedPartitions ?? []).map { topic, partition in
             WorkerStatus.Partition(
                 topic: plan.consumedTopics[topic], partition: partition,

@@ -17,6 +17,13 @@ struct WorkerStatus: Sendable {
     var index: Index
     /// Whether the worker is a member of its consumer group, with partitions or without.
     var hasJoinedGroup: Bool
+    /// How long the group has not said which partitions are this worker's, which reads nothing
+    /// meanwhile; nil if it has.
+    var groupWait: Duration?
+    /// The subscribed topics that Kafka does not know.
+    var missingTopics: [String] = []
+    /// The partitions that stand before a transaction that is not over.
+    var openTransactions: [OpenTransaction] = []
     var partitions: [Partition] = []
     /// How many of the worker's partitions cannot be read at the moment.
     var unavailablePartitions = 0
