@@ -32,7 +32,7 @@ STATIC = ROOT / ".build/static"
 OPTIONS = ["--configuration", "release", "--static-swift-stdlib", "--scratch-path", STATIC]
 # Beside the programs; docs is a folder.
 PAPERS = ["README.md", "LICENSE", "NOTICES", "CHANGELOG.md", "SECURITY.md", "docs",
-          "deploy/lamplighter.example.yaml", "deploy/prometheus/rules.yaml",
+          "deploy/lamplighter.example.yaml", "deploy/prometheus/rules.yaml", "deploy/prometheus/inhibit_rules.yaml",
           "deploy/grafana/lamplighter.json"]
 # What the image is made by; those that a commit has.
 RECIPE = ["deploy/Dockerfile", "deploy/Dockerfile.dockerignore", "deploy/install-packages.sh",

@@ -102,6 +102,19 @@ class Alerts(unittest.TestCase):
         text = (FOLDER / "rules_test.yaml").read_text()
         self.assertEqual(set(re.findall(r'alertname="(\w+)"', text)) - names, set())
 
+    def test_holds_back_others_by_names_that_there_are(self):
+        names = {alert["alert"] for alert in ALERTS}
+        rules = yaml.safe_load((FOLDER / "inhibit_rules.yaml").read_text())["inhibit_rules"]
+        self.assertTrue(rules)
+        for rule in rules:
+            with self.subTest(rule["source_matchers"][0]):
+                sources, targets = (
+                    set(re.fullmatch(r'alertname=~?"([\w|]+)"', " ".join(rule[key]))[1].split("|"))
+                    for key in ("source_matchers", "target_matchers"))
+                self.assertEqual((sources | targets) - names, set())
+                self.assertEqual(sources & targets, set(), "an alert holds itself back")
+                self.assertEqual(rule["equal"], ["namespace", "job"])
+
     def test_says_what_is_wrong_what_to_do_and_where_to_read(self):
         for alert in ALERTS:
             with self.subTest(alert["alert"]):
