@@ -88,7 +88,8 @@ internal import Testing
         let found = try found(
             .installation("A"),
             [registration("A", control("ab", "door"), app: "com.example.Nobody")])
-        #expect(found.first?.problem?.contains("no credential serves this app") == true)
+        let named = "no credential serves app 'com.example.Nobody'"
+        #expect(found.first?.problem?.contains(named) == true)
     }
 
     @Test func `a search counts the last record of a key alone`() throws {
