@@ -65,4 +65,77 @@ internal import Testing
         let count = fixture.pipeline.book.pushes.bodies.count
         #expect(count == 1)
     }
+
+    @Test func `a topic that fills the memory of recent events waits, and the quiet one does not`()
+    {
+        let fixture = fixture { $0.recentEventBytesMax = 100_000 }
+        fixture.assign(topic: 1, startOffset: 0, nextOffset: 0)
+        fixture.unassign()
+        var read = 0
+        while !fixture.pipeline.isShortOfRoom, read < 10_000 {
+            fixture.event("k", #"{"id":\#(read)}"#)
+            read += 1
+        }
+        let hasRoom = fixture.pipeline.hasRoomForEvents
+        #expect(hasRoom && read > 10 && read < 10_000, "before nothing more can be read")
+        // Nobody shows these subjects: no event is under way.
+        let bounds = fixture.pipeline.eventBounds(underWay: [0, 0])
+        var turns = TopicTurns(topics: 2)
+        let isChanged = turns.next(bounds, now: fixture.now.monotonic)
+        #expect(isChanged && turns.isWaiting(0) && !turns.isWaiting(1))
+        let isHalfFree = fixture.pipeline.isHalfFree
+        #expect(!isHalfFree, "what is paused is not resumed for one event")
+        fixture.pass(.seconds(3))
+        let isOver = turns.next(
+            fixture.pipeline.eventBounds(underWay: [0, 0]), now: fixture.now.monotonic)
+        #expect(isOver && !turns.isAnyWaiting)
+    }
+
+    @Test func `events under way through many lists count for their own topic`() {
+        let fixture = fixture {
+            $0.fanOutsMax = 8
+            $0.immediateFanOutMax = 1
+            $0.slots = 8
+        }
+        for subject in ["a", "b", "c", "d", "e", "f", "g"] {
+            fixture.register("P" + subject, (0..<3).map { .device([7, $0], shows: [subject]) })
+        }
+        for subject in ["a", "b", "c", "d", "e", "f", "g"] { fixture.event(subject, binding: 1) }
+        let bounds = fixture.pipeline.eventBounds(underWay: [7, 500])
+        let taken = bounds.filter(\.isShort).map(\.taken)
+        #expect(taken.contains([7, 0]), "\(bounds)")
+    }
+
+    @Test func `no topic waits for letters that Kafka may never take`() {
+        let fixture = fixture {
+            $0.deadLetterBytesMax = 64 << 10
+            $0.deadLetterEventBytesMax = 0
+        }
+        while !fixture.pipeline.isShortOfRoom {
+            let hasRoom = fixture.pipeline.hasRoomForEvents
+            #expect(hasRoom, "while there is room nothing is short")
+            fixture.event("door", "{", binding: 1)
+        }
+        let hasRoom = fixture.pipeline.hasRoomForEvents
+        #expect(!hasRoom)
+        fixture.pass(.milliseconds(100))
+        fixture.pass(.seconds(1))
+        let isShort = fixture.pipeline.isShortOfRoom
+        #expect(!isShort, "letters go without their events")
+    }
+
+    @Test func `payloads count for the topic that has brought them`() {
+        let fixture = fixture { $0.payloadBytesMax = 2000 }
+        fixture.register("P", [.device([1], shows: ["score"])])
+        var number = 0
+        while !fixture.pipeline.isShortOfRoom, number < 1000 {
+            fixture.event("score", EventValue.alert("\(number)"), binding: 1)
+            number += 1
+        }
+        // They are of the partition of topic 0, whatever their binding.
+        let short = fixture.pipeline.eventBounds(underWay: [1, 200]).filter(\.isShort)
+        #expect(short.count == 1 && short[0].taken[0]! >= 1750 && short[0].taken[1] == 0)
+        let isHalfFree = fixture.pipeline.isHalfFree
+        #expect(isHalfFree, "some payloads cannot even be deferred")
+    }
 }
