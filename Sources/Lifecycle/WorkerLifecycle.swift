@@ -201,7 +201,7 @@ package struct WorkerLifecycle: Sendable {
 package struct IntakeRoom: Sendable {
     /// How many events fit now.
     package var events: Int
-    /// Whether half of the slots are free.
+    /// Whether half of the room is free.
     package var isHalfFree: Bool
 
     package init(events: Int, isHalfFree: Bool) {

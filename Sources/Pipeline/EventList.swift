@@ -7,11 +7,16 @@ internal import PushModel
 
 /// A list of tokens that an event goes through, and the hash by which the event is remembered.
 struct EventList {
+    /// In place of the list, in what is the same for all of an event's lists.
+    static var none: EventList { EventList() }
+
     /// The subject, or the kind's subject, that has the list; `.none` where nobody is on it.
     var subject: SubjectID
     var hash: UInt64
     /// The kind's name; nil for a subject's list.
     var kind: String?
+
+    private init() { (subject, hash) = (.none, 0) }
 
     init(subjectOf event: Event, _ book: borrowing PushBook) {
         hash = book.audience.hash(event.app, event.subject, isKindWide: false)
@@ -26,6 +31,16 @@ struct EventList {
             return (book.audience.kindWide(event.app, utf8, hash: hash) ?? .none, hash)
         }
         kind = name
+    }
+}
+
+extension FanOutRequest {
+    /// The same for one list of the event. The caller must retain the body.
+    func onList(_ list: EventList) -> Self {
+        var request = self
+        request.subject = list.subject
+        request.subjectTag = UInt32(truncatingIfNeeded: list.hash)
+        return request
     }
 }
 

@@ -62,16 +62,17 @@ extension FanOut {
             _ = fanOut(event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
             return
         }
+        let shared = request(event, of: .none, position: position, now: now, &book)
         for (list, entries) in zip(lists, pushed) {
-            let request = request(event, of: list, position: position, now: now, &book)
+            let request = shared.onList(list)
             late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
             if !entries.isEmpty {
                 late.tell(
                     entries, of: request, list, isPlain: event.isPlain, hold: book.tracker.hold(id),
                     &self, &book, deferral, now: now)
             }
-            book.pushes.bodies.release(request.body)
         }
+        book.pushes.bodies.release(shared.body)
     }
 }
 

@@ -58,7 +58,7 @@ struct FanOut: ~Copyable {
     var slotsTakenAtOnce = 0
     /// The event that is being read, if it goes on where the owner before was.
     var resumption: Resumption?
-    /// Whether the event that is being read goes through further lists.
+    /// Whether the event that is being read goes through several lists, or may.
     var hasFurtherLists = false
     /// When the last event with a payload was read.
     private var payloadsReadAt = WallTime(milliseconds: 0)
@@ -185,56 +185,79 @@ struct FanOut: ~Copyable {
         _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
-        guard event.subject.isEmpty else {
-            let list = EventList(subjectOf: event, book)
-            let outcome = fanOut(
-                event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-            if event.allSubjects.isEmpty { return outcome }
-            return fanOutFurther(
-                event, after: outcome, of: id, position, now: now, &book, &late, &outbox, deferral)
+        guard !event.subject.isEmpty, event.allSubjects.isEmpty else {
+            return fanOutSeveral(
+                event, of: id, position, now: now, &book, &late, &outbox, deferral)
         }
-        var outcome = ListOutcome.known(.unmatched)
-        let names = event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds
-        for name in names {
-            let list = EventList(kind: name, of: event, book)
-            let ofKind = fanOut(
-                event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-            outcome = outcome.joined(with: ofKind)
-        }
-        return outcome
+        let list = EventList(subjectOf: event, book)
+        if drops(event, &book) { return .known(.dropped) }
+        let request = request(event, of: list, position: position, now: now, &book)
+        return fanOut(
+            event, request, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
     }
 
+    /// Fans out an event that may go through several lists: of several subjects, or of whole kinds.
+    /// They share its request, and with it one body.
     // Not inlined: most events have one subject.
     @inline(never)
-    private mutating func fanOutFurther(
-        _ event: Event, after first: ListOutcome, of id: AssignmentID,
-        _ position: RecordPosition, now: Now, _ book: inout PushBook,
-        _ late: inout LateRegistrations, _ outbox: inout Outbox,
+    private mutating func fanOutSeveral(
+        _ event: Event, of id: AssignmentID, _ position: RecordPosition, now: Now,
+        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
-        var outcome = first
-        hasFurtherLists = true
+        hasFurtherLists = !event.hasOneList
         defer { hasFurtherLists = false }
-        for subject in event.furtherSubjects {
-            let event = event.about(subject)
-            let further = fanOut(
-                event, to: EventList(subjectOf: event, book), of: id, position, now: now, &book,
-                &late, &outbox, deferral)
-            outcome = outcome.joined(with: further)
+        let shared = request(event, of: .none, position: position, now: now, &book)
+        var outcome = ListOutcome.known(.unmatched)
+        for subject in event.allSubjects {
+            let part = event.about(subject)
+            let ofPart =
+                drops(part, &book)
+                ? .known(.dropped)
+                : fanOut(
+                    part, sharing: shared, to: EventList(subjectOf: part, book), of: id, position,
+                    now: now, &book, &late, &outbox, deferral)
+            outcome = outcome.joined(with: ofPart)
         }
+        let kinds = event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds
+        for kind in kinds where event.subject.isEmpty {
+            let ofKind = fanOut(
+                event, sharing: shared, to: EventList(kind: kind, of: event, book), of: id,
+                position, now: now, &book, &late, &outbox, deferral)
+            outcome = outcome.joined(with: ofKind)
+        }
+        book.pushes.bodies.release(shared.body)
         return outcome
     }
 
     private mutating func fanOut(
-        _ event: Event, to list: EventList, of id: AssignmentID, _ position: RecordPosition,
-        now: Now, _ book: inout PushBook, _ late: inout LateRegistrations,
-        _ outbox: inout Outbox, _ deferral: borrowing DeferredPushes
+        _ event: Event, sharing request: FanOutRequest, to list: EventList, of id: AssignmentID,
+        _ position: RecordPosition, now: Now, _ book: inout PushBook,
+        _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
-        if dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) {
-            book.counters.subjectsDropped += 1
-            return .known(.dropped)
+        book.pushes.bodies.retain(request.body)
+        return fanOut(
+            event, request.onList(list), to: list, of: id, position, now: now, &book, &late,
+            &outbox, deferral)
+    }
+
+    /// Whether an operator drops the event of this subject, which is counted.
+    private func drops(_ event: Event, _ book: inout PushBook) -> Bool {
+        guard dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) else {
+            return false
         }
-        let request = request(event, of: list, position: position, now: now, &book)
+        book.counters.subjectsDropped += 1
+        return true
+    }
+
+    /// - Parameter request: of this list. Its body passes to what comes of it.
+    private mutating func fanOut(
+        _ event: Event, _ request: FanOutRequest, to list: EventList, of id: AssignmentID,
+        _ position: RecordPosition, now: Now, _ book: inout PushBook,
+        _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ deferral: borrowing DeferredPushes
+    ) -> ListOutcome {
         let start = book.traces.isFollowing ? book.askedTally : nil
         late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
         let count = book.audience.count(onList: list)
@@ -256,12 +279,11 @@ struct FanOut: ~Copyable {
                 outcome = .known(.passedOver)
             }
         } else {
-            let isSole = !hasFurtherLists && event.hasOneList
             if resumption != nil { forgetPlace(unlessNewcomersAreKnownOf: list.subject) }
             let isResumed = isResumed(id, position)
             outcome = startWalk(
-                request, count: count, hold: hold(id, for: request, &book), isSole: isSole,
-                now: now, &book)
+                request, count: count, hold: hold(id, for: request, &book),
+                isSole: !hasFurtherLists, now: now, &book)
             if isResumed {
                 tellNewcomers(
                     of: request, list, event, of: id, now: now, &book, &late, deferral)

@@ -31,6 +31,7 @@ struct LateRegistrations: ~Copyable {
     var count: Int { entries.count }
     /// The memory of remembered events in bytes, without their payloads.
     var bytes: Int { recentEvents.bytes }
+    var bytesByTopic: [Int] { recentEvents.bytesByTopic }
     var subjectBytes: Int { recentSubjects.bytes }
     var registrationBytes: Int { registrations.bytes }
 
@@ -256,6 +257,7 @@ struct LateRegistrations: ~Copyable {
             let recent = recentEvents[number]
             var request = recent.request
             request.subject = late.subject
+            request.subjectTag = UInt32(truncatingIfNeeded: late.hash)
             // The push waited for the registration, not for this worker.
             request.writtenAt = WallTime(milliseconds: 0)
             // A kind that nobody had shown may have come with this very registration.

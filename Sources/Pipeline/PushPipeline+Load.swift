@@ -32,38 +32,11 @@ extension PushPipeline {
 
     // MARK: Bounds
 
-    /// Whether another event may be read: there is room for all that it could need.
-    package var hasRoomForEvents: Bool {
-        book.freeEventSlots > book.settings.immediateFanOutMax && !fanOut.walks.isFull
-            && late.isEmpty && outbox.roomForLetters(book) > 0
-            && book.pushes.bodies.bytes < book.settings.payloadBytesMax
-            && late.bytes < book.settings.recentEventBytesMax
-    }
-
-    /// How many events may be read in one go. They are few enough to be fanned out at once even if
-    /// each has `immediateFanOutMax` tokens, since a walk costs more, and they take half of the
-    /// free slots, so that walks can have as many.
-    package var roomForEvents: Int {
-        guard hasRoomForEvents else { return 0 }
-        return min(
-            max(1, book.freeEventSlots / (2 * book.settings.immediateFanOutMax)),
-            book.settings.fanOutsMax - fanOut.walks.count, max(1, outbox.roomForLetters(book)))
-    }
-
     /// How many registrations may be read in one go: one when slots are scarce, since each may ask
     /// for pushes that find no slot.
     package var roomForRegistrations: Int {
         guard late.isEmpty else { return 0 }
         return book.freeEventSlots * 2 > book.pushes.slots ? .max : 1
-    }
-
-    /// Whether hardly another event fits; with half of the slots free one does, however few they are.
-    /// Less urgent pushes have made room before, as far as they could (`makeRoomForUrgent`).
-    package var isShortOfRoom: Bool {
-        let settings = book.settings
-        let few = max(settings.slotsKeptForEvents / 4, 2 * settings.immediateFanOutMax)
-        return book.freeEventSlots <= min(few, book.pushes.slots / 2 - 1)
-            || book.pushes.bodies.bytes >= settings.payloadBytesMax / 8 * 7
     }
 
     /// The events of one partition that have not ended.

@@ -9,26 +9,40 @@ internal import PushModel
 /// exactly that event. Plain events, nearly all there are, are in `RecentSubjects`, which keeps 8
 /// bytes each.
 ///
-/// Entries are in order of reading, each linked with the next one of its subject. `bytes` is their
+/// There is one entry for each event, however many lists it goes through, and a place for each
+/// list, linked with the next one on that list. Both are in order of reading. `bytes` is their
 /// memory without the bodies of payloads, of which each entry is a user; the owner reads no more
 /// events above its bound.
 struct RecentEvents {
     private(set) var bytes = 0
+    /// The bytes of each topic's events, by its position; it ends with the last topic that had any.
+    private(set) var bytesByTopic: [Int] = []
     private var entries: [Entry] = []
-    private var first = 0
+    private var firstEntry = 0
     /// Number of `entries[0]`, counted since the start.
-    private var base = 0
-    private var bySubject: [UInt64: Chain] = [:]
+    private var entryBase = 0
+    private var places: [Place] = []
+    private var firstPlace = 0
+    private var placeBase = 0
+    private var byHash: [UInt64: Chain] = [:]
 
-    struct Entry {
+    fileprivate struct Entry {
         let readAt: MonotonicTime
-        let hash: UInt64
-        var request: FanOutRequest
+        let request: FanOutRequest
         /// The names in the event's filter.
         let kinds: [String]
-        fileprivate let bytes: Int
-        fileprivate var previous = none
-        fileprivate var next = none
+        var bytes: Int
+        /// How many lists the event goes through.
+        var places = 0
+    }
+
+    private struct Place {
+        let hash: UInt64
+        let entry: Int
+        /// The latest expiry of the events for which this place stands.
+        var expiresAt: MonotonicTime
+        var previous = none
+        var next = none
     }
 
     private struct Chain {
@@ -36,23 +50,57 @@ struct RecentEvents {
         var last: Int
     }
 
-    private static let none = -1
+    /// An event on one of its lists.
+    struct Event {
+        /// What it asks; the subject is that of the event's first list.
+        var request: FanOutRequest
+        let kinds: [String]
+    }
 
-    /// The memory of an entry, if the array has room for twice as many and the table of chains is
-    /// two thirds full.
-    private static var bytesPerEntry: Int {
-        2 * MemoryLayout<Entry>.stride
+    private static let none = -1
+    /// The value of `next` in a place that is no longer in a chain.
+    private static let replaced = -2
+
+    // The memory of each, if its array has room for twice as many and the table of chains is two
+    // thirds full.
+    private static var bytesPerEntry: Int { 2 * MemoryLayout<Entry>.stride }
+    private static var bytesPerPlace: Int {
+        2 * MemoryLayout<Place>.stride
             + (MemoryLayout<UInt64>.size + MemoryLayout<Chain>.size) * 3 / 2
     }
 
-    /// The number that the next event will have.
-    var end: Int { base + entries.count }
+    /// The number that the next place will have.
+    var end: Int { placeBase + places.count }
 
-    subscript(number: Int) -> Entry { entries[number - base] }
+    /// The event in this place.
+    subscript(number: Int) -> Event {
+        let place = places[number - placeBase]
+        let entry = entries[place.entry - entryBase]
+        var event = Event(request: entry.request, kinds: entry.kinds)
+        event.request.expiresAt = place.expiresAt
+        return event
+    }
 
+    /// Notes an event on one of its lists. Those of one event come one after the other.
     mutating func append(
         _ request: FanOutRequest, kinds: [String], hash: UInt64, now: MonotonicTime,
         bodies: inout BodyStore
+    ) {
+        if !isLast(request) { insert(request, kinds: kinds, now: now, &bodies) }
+        entries[entries.count - 1].places += 1
+        add(Self.bytesPerPlace, to: entries.count - 1)
+        link(hash, expiresAt: request.expiresAt)
+    }
+
+    /// Whether the last entry is of this event.
+    private func isLast(_ request: FanOutRequest) -> Bool {
+        guard firstEntry < entries.count, let last = entries.last?.request else { return false }
+        return last.readSequence == request.readSequence && last.origin == request.origin
+            && last.body == request.body
+    }
+
+    private mutating func insert(
+        _ request: FanOutRequest, kinds: [String], now: MonotonicTime, _ bodies: inout BodyStore
     ) {
         bodies.retain(request.body)
         var request = request
@@ -60,90 +108,127 @@ struct RecentEvents {
         // owed the event.
         request.filter.unknownKinds = []
         let names = kinds.reduce(0) { $0 + MemoryLayout<String>.size + $1.utf8.count }
-        var entry = Entry(
-            readAt: now, hash: hash, request: request, kinds: kinds,
-            bytes: Self.bytesPerEntry + names + request.filter.kinds.count * 2)
-        bytes += entry.bytes
-        let number = end
-        guard var chain = bySubject[hash] else {
-            entries.append(entry)
-            bySubject[hash] = Chain(first: number, last: number)
-            return
-        }
-        entry.previous = chain.last
-        if entry.says(allOf: self[chain.last]) {
-            // Of changes that ask for the same the last one is enough, however often the subject
-            // changes.
-            let earlier = self[chain.last]
-            entry.request.expiresAt = max(request.expiresAt, earlier.request.expiresAt)
-            entry.previous = earlier.previous
-            entries[chain.last - base].next = Self.replaced
-        }
-        if entry.previous == Self.none {
-            chain.first = number
-        } else {
-            entries[entry.previous - base].next = number
-        }
-        chain.last = number
-        bySubject[hash] = chain
-        entries.append(entry)
+        entries.append(Entry(readAt: now, request: request, kinds: kinds, bytes: 0))
+        add(
+            Self.bytesPerEntry + names + request.filter.kinds.count * 2, to: entries.count - 1)
     }
 
-    /// The value of `next` in an entry that is no longer in a chain.
-    private static let replaced = -2
+    private mutating func add(_ size: Int, to index: Int) {
+        entries[index].bytes += size
+        count(size, of: entries[index])
+    }
+
+    private mutating func count(_ size: Int, of entry: Entry) {
+        bytes += size
+        let topic = Int(entry.request.origin?.topic ?? 0)
+        while bytesByTopic.count <= topic { bytesByTopic.append(0) }
+        bytesByTopic[topic] += size
+    }
+
+    private mutating func link(_ hash: UInt64, expiresAt: MonotonicTime) {
+        let number = end
+        var place = Place(hash: hash, entry: entryBase + entries.count - 1, expiresAt: expiresAt)
+        guard var chain = byHash[hash] else {
+            places.append(place)
+            byHash[hash] = Chain(first: number, last: number)
+            return
+        }
+        place.previous = chain.last
+        let earlier = places[chain.last - placeBase]
+        if entries[entries.count - 1].says(allOf: entries[earlier.entry - entryBase]) {
+            // Of changes that ask for the same the last one is enough, however often the subject
+            // changes.
+            place.expiresAt = max(place.expiresAt, earlier.expiresAt)
+            place.previous = earlier.previous
+            places[chain.last - placeBase].next = Self.replaced
+        }
+        if place.previous == Self.none {
+            chain.first = number
+        } else {
+            places[place.previous - placeBase].next = number
+        }
+        chain.last = number
+        byHash[hash] = chain
+        places.append(place)
+    }
 
     /// The first event of this subject that was read at `time` or later.
     func first(hash: UInt64, since time: MonotonicTime) -> Int? {
-        guard let chain = bySubject[hash] else { return nil }
+        guard let chain = byHash[hash] else { return nil }
         var candidate = chain.first
         while candidate != Self.none {
-            let entry = self[candidate]
-            if entry.readAt >= time { return candidate }
-            candidate = entry.next
+            let place = places[candidate - placeBase]
+            if entries[place.entry - entryBase].readAt >= time { return candidate }
+            candidate = place.next
         }
         return nil
     }
 
     /// The next event of the same subject that was read after this one; nil if there is none.
     func following(_ number: Int) -> Int? {
-        let next = self[number].next
+        let next = places[number - placeBase].next
         return next < 0 ? nil : next
     }
 
     mutating func forget(before time: MonotonicTime, bodies: inout BodyStore) {
-        while first < entries.count, entries[first].readAt < time {
-            let entry = entries[first]
+        while firstEntry < entries.count, entries[firstEntry].readAt < time {
+            let entry = entries[firstEntry]
             bodies.release(entry.request.body)
-            bytes -= entry.bytes
-            if entry.next != Self.replaced { unlinkFirst(entry) }
-            first += 1
+            count(-entry.bytes, of: entry)
+            for _ in 0..<entry.places { forgetFirstPlace() }
+            firstEntry += 1
         }
-        guard first > 1024 || first == entries.count, first * 2 > entries.count else { return }
-        entries.removeFirst(first)
-        base += first
-        first = 0
+        if Self.isWorthMoving(firstEntry, of: entries.count) {
+            entries.removeFirst(firstEntry)
+            entryBase += firstEntry
+            firstEntry = 0
+        }
+        if Self.isWorthMoving(firstPlace, of: places.count) {
+            places.removeFirst(firstPlace)
+            placeBase += firstPlace
+            firstPlace = 0
+        }
     }
 
-    /// Unlinks the oldest entry of all, which is the first of its chain.
-    private mutating func unlinkFirst(_ entry: Entry) {
-        if entry.next == Self.none {
-            bySubject[entry.hash] = nil
+    private static func isWorthMoving(_ forgotten: Int, of count: Int) -> Bool {
+        (forgotten > 1024 || forgotten == count) && forgotten * 2 > count
+    }
+
+    /// Forgets the oldest place of all, which is the first of its chain unless it was replaced.
+    private mutating func forgetFirstPlace() {
+        let place = places[firstPlace]
+        firstPlace += 1
+        if place.next == Self.replaced { return }
+        if place.next == Self.none {
+            byHash[place.hash] = nil
         } else {
-            bySubject[entry.hash]!.first = entry.next
-            entries[entry.next - base].previous = Self.none
+            byHash[place.hash]!.first = place.next
+            places[place.next - placeBase].previous = Self.none
         }
     }
 }
 
 extension RecentEvents {
     func checkInvariants() {
-        let sum = entries[first...].reduce(0) { $0 + $1.bytes }
-        precondition(sum == bytes, "the bytes of recent events are miscounted")
-        for chain in bySubject.values {
-            precondition(self[chain.first].previous == Self.none, "a chain begins in its middle")
-            precondition(self[chain.last].next == Self.none, "a chain ends in its middle")
+        let entries = entries[firstEntry...]
+        precondition(
+            entries.reduce(0) { $0 + $1.bytes } == bytes
+                && bytesByTopic.reduce(0, +) == bytes && bytesByTopic.allSatisfy { $0 >= 0 },
+            "the bytes of recent events are miscounted")
+        precondition(
+            entries.reduce(0) { $0 + $1.places } == places.count - firstPlace,
+            "a place of no event")
+        for chain in byHash.values {
+            precondition(
+                places[chain.first - placeBase].previous == Self.none,
+                "a chain begins in its middle")
+            precondition(
+                places[chain.last - placeBase].next == Self.none, "a chain ends in its middle")
         }
     }
+
+    /// How many events are remembered.
+    var count: Int { entries.count - firstEntry }
 }
 
 extension RecentEvents.Entry {

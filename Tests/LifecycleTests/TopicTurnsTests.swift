@@ -5,13 +5,16 @@ internal import PushModel
 internal import Testing
 
 @testable internal import Lifecycle
+@testable internal import Pipeline
 
 /// A flooded topic is left in Kafka for a while, and no other is.
 @Suite struct `Turns of topics` {
+    /// One bound, of which each topic has taken so much.
     private func load(
-        _ events: [Int?], isShort: Bool = false, isHalfFree: Bool = false
-    ) -> TopicTurns.Load {
-        TopicTurns.Load(events: events, isShortOfRoom: isShort, isHalfFree: isHalfFree)
+        _ taken: [Int?], total: Int? = nil, isShort: Bool = false, isHalfFree: Bool = false
+    ) -> [EventBound] {
+        let total = total ?? taken.reduce(0) { $0 + ($1 ?? 0) }
+        return [EventBound(taken: taken, total: total, isShort: isShort, isHalfFree: isHalfFree)]
     }
 
     /// Expectations cannot change what they look at, unless that is an object.
@@ -20,7 +23,7 @@ internal import Testing
 
         init(topics: Int) { turns = TopicTurns(topics: topics) }
 
-        func next(_ load: TopicTurns.Load, _ milliseconds: Int64) -> Bool {
+        func next(_ load: [EventBound], _ milliseconds: Int64) -> Bool {
             turns.next(load, now: MonotonicTime(nanoseconds: milliseconds * 1_000_000))
         }
 
@@ -45,9 +48,28 @@ internal import Testing
 
     @Test func `a topic whose payloads fill their room waits, though half of the slots are free`() {
         let turns = Turns(topics: 2)
-        #expect(turns.next(load([400, 3], isShort: true, isHalfFree: true), 0))
-        #expect(!turns.next(load([400, 3], isShort: true, isHalfFree: true), 5))
-        #expect(turns.isWaiting(0) && turns.waits == [1, 0])
+        let slots = load([3, 40], isHalfFree: true)
+        let short = slots + load([400, 3], isShort: true)
+        #expect(turns.next(short, 0))
+        #expect(!turns.next(short, 5), "it is not left and read again in each turn")
+        #expect(turns.isWaiting(0) && !turns.isWaiting(1) && turns.waits == [1, 0])
+        #expect(!turns.next(slots + load([201, 3]), 10))
+        #expect(turns.next(slots + load([200, 3]), 15), "half of its payloads have gone")
+    }
+
+    @Test func `a topic waits for what it has taken most of, whatever it has of the rest`() {
+        let turns = Turns(topics: 2)
+        let recentEvents = load([0, 500_000])
+        #expect(turns.next(load([900, 3], isShort: true) + recentEvents, 0))
+        #expect(turns.isWaiting(0) && !turns.isWaiting(1), "the second has few slots")
+        #expect(turns.next(load([450, 3]) + recentEvents, 5))
+        #expect(!turns.isAnyWaiting)
+    }
+
+    @Test func `nobody waits for what topics that have left have taken`() {
+        let turns = Turns(topics: 3)
+        #expect(!turns.next(load([20, 10, nil], total: 8000, isShort: true), 0))
+        #expect(!turns.isAnyWaiting)
     }
 
     @Test func `a topic alone never waits`() {

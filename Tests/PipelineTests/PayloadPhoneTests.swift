@@ -4,6 +4,7 @@
 internal import Audience
 internal import Delivery
 internal import Intake
+internal import Planning
 internal import PushModel
 internal import RecordFormats
 internal import Testing
@@ -232,7 +233,10 @@ internal import Testing
         let fixture = worker(bindings: [both])
         for left in ["alice", "family", "bob"] {
             signIn("alice", "family", on: fixture)
+            let bodies = fixture.pipeline.book.pushes.bodies.count
             fixture.event(nil, #"{"to":"alice","cc":"family"}"#)
+            let bodiesThen = fixture.pipeline.book.pushes.bodies.count
+            #expect(bodiesThen == bodies + 1, "both subjects share it")
             signIn(left, on: fixture)
             #expect(fixture.deliverAll().count == (left == "bob" ? 0 : 1), "\(left)")
         }

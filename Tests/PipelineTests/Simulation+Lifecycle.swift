@@ -45,7 +45,7 @@ extension Simulation {
     mutating func poll(_ number: Int) throws(SimulationFailure) -> Int? {
         let worker = workers[number]!
         let room = IntakeRoom(
-            events: worker.pipeline.roomForEvents, isHalfFree: worker.isHalfFree)
+            events: worker.pipeline.roomForEvents, isHalfFree: worker.pipeline.isHalfFree)
         if room.events == 0 { coverage.note("no room", worker) }
         let plan = worker.lifecycle.planPoll(room, now: time(of: number))
         if plan.actions.contains(.pause(.events)) { coverage.note("paused", worker) }

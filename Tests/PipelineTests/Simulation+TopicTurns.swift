@@ -12,11 +12,9 @@ extension Simulation {
     mutating func takeTopicTurns(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         guard !worker.lifecycle.isDraining else { return }
-        let load = TopicTurns.Load(
-            events: eventsUnderWay(of: number), isShortOfRoom: worker.pipeline.isShortOfRoom,
-            isHalfFree: worker.isHalfFree)
+        let bounds = worker.pipeline.eventBounds(underWay: eventsUnderWay(of: number))
         let waits = worker.turns.waits
-        if worker.turns.next(load, now: time(of: number).monotonic) { holdTopics(of: number) }
+        if worker.turns.next(bounds, now: time(of: number).monotonic) { holdTopics(of: number) }
         for topic in SimulationWorker.topics.indices {
             if worker.turns.waits[topic] > waits[topic] {
                 worker.topicWaitsSince[topic] = now.monotonic
@@ -25,7 +23,7 @@ extension Simulation {
             }
             guard worker.turns.isWaiting(topic) else { continue }
             try require(
-                load.isShortOfRoom
+                bounds.contains(where: \.isShort)
                     || now.monotonic - worker.topicWaitsSince[topic] < .seconds(1),
                 "a topic waits, and there is room for it")
         }

@@ -70,5 +70,8 @@ extension SimulationWorker {
         try require(
             load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,
             "too many bytes of payloads")
+        try require(
+            pipeline.late.bytes <= settings.recentEventBytesMax + 2 * settings.fanOutsMax * 1024,
+            "too many bytes of recent events: \(pipeline.late.bytes)")
     }
 }

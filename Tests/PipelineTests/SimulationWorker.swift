@@ -120,6 +120,7 @@ final class SimulationWorker {
         settings.deadLetterTokensMax = 3
         settings.deadLetterBytesMax = 4096 << Int(dice.next(below: 4))
         settings.payloadBytesMax = 2048
+        settings.recentEventBytesMax = 8192
         if dice.next(below: 3) == 0 { settings.deferredMax = 4 + Int(dice.next(below: 6)) }
         settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
@@ -160,12 +161,6 @@ final class SimulationWorker {
         } catch {
             preconditionFailure("\(error)")
         }
-    }
-
-    /// Whether half of the room for pushes is free.
-    var isHalfFree: Bool {
-        let load = pipeline.load
-        return load.queued + load.inFlight + load.resting <= settings.slots / 2
     }
 
     // MARK: Sending

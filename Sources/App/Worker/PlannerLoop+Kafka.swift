@@ -92,15 +92,9 @@ extension PlannerLoop {
 
     // MARK: Events
 
-    /// Whether half of the room for pushes is free.
-    var isHalfFree: Bool {
-        let load = pipeline.load
-        return load.queued + load.inFlight + load.resting <= plan.pipeline.slots / 2
-    }
-
     mutating func readEvents(now: Now) -> Bool {
         guard let consumer else { return false }
-        let room = IntakeRoom(events: pipeline.roomForEvents, isHalfFree: isHalfFree)
+        let room = IntakeRoom(events: pipeline.roomForEvents, isHalfFree: pipeline.isHalfFree)
         let poll = lifecycle.planPoll(room, now: now)
         perform(poll.actions, now: now)
         guard var limit = poll.limit else { return false }

@@ -19,9 +19,9 @@ extension PlannerLoop {
         for (id, topic) in topicsOfEvents {
             events[topic] = (events[topic] ?? 0) + pipeline.eventsUnderWay(of: id)
         }
-        let load = TopicTurns.Load(
-            events: events, isShortOfRoom: pipeline.isShortOfRoom, isHalfFree: isHalfFree)
-        if turns.next(load, now: now.monotonic) { holdTopics(now: now) }
+        if turns.next(pipeline.eventBounds(underWay: events), now: now.monotonic) {
+            holdTopics(now: now)
+        }
     }
 
     /// Whether there is anything to look at. A drain ends soon, and reads nothing meanwhile.

@@ -75,6 +75,9 @@ package struct BodyStore: ~Copyable {
     private var free: [UInt32] = []
     /// The bytes of all bodies, collapse IDs and subjects kept; the owner bounds them.
     package private(set) var bytes = 0
+    /// The bytes that each topic's events have brought, by its position; it ends with the last topic
+    /// that has brought any.
+    package private(set) var bytesByTopic: [Int] = []
 
     private struct Row {
         var body: UnsafeMutableBufferPointer<UInt8>
@@ -89,6 +92,8 @@ package struct BodyStore: ~Copyable {
         var isReplaceable: Bool
         /// Those of the event, each behind a byte that is its length less one.
         var subjects = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
+
+        var bytes: Int { body.count + collapseID.count + subjects.count }
     }
 
     package init() {}
@@ -115,7 +120,7 @@ package struct BodyStore: ~Copyable {
             body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt,
             knownSince: knownSince, activity: activity, origin: origin, isReplaceable: isReplaceable
         )
-        bytes += body.count + collapseID.count
+        count(body.count + collapseID.count, of: origin)
         if let id = free.popLast() {
             rows[Int(id)] = row
             return BodyID(rawValue: id)
@@ -139,12 +144,18 @@ package struct BodyStore: ~Copyable {
         precondition(rows[index].users > 0, "a body released more often than used")
         rows[index].users -= 1
         guard rows[index].users == 0 else { return }
-        bytes -=
-            rows[index].body.count + rows[index].collapseID.count + rows[index].subjects.count
+        count(-rows[index].bytes, of: rows[index].origin)
         rows[index].body.deallocate()
         rows[index].collapseID.deallocate()
         rows[index].subjects.deallocate()
         free.append(id.rawValue)
+    }
+
+    private mutating func count(_ size: Int, of origin: RecordPosition?) {
+        bytes += size
+        guard let topic = origin.map({ Int($0.topic) }) else { return }
+        while bytesByTopic.count <= topic { bytesByTopic.append(0) }
+        bytesByTopic[topic] += size
     }
 
     package func body(_ id: BodyID) -> UnsafeBufferPointer<UInt8> {
@@ -176,7 +187,7 @@ package struct BodyStore: ~Copyable {
             .copyMemory(from: subject)
         known.deallocate()
         rows[Int(id.rawValue)].subjects = all
-        bytes += 1 + subject.count
+        count(1 + subject.count, of: origin(id))
     }
 
     package func forEachSubject(of id: BodyID, _ body: (UnsafeRawBufferPointer) -> Void) {
@@ -246,8 +257,10 @@ package struct BodyStore: ~Copyable {
         let used = rows.filter { $0.users > 0 }
         precondition(used.count == count, "a free body is not on the list")
         precondition(
-            used.reduce(0) { $0 + $1.body.count + $1.collapseID.count + $1.subjects.count }
-                == bytes,
+            used.reduce(0) { $0 + $1.bytes } == bytes
+                && used.reduce(0) { $0 + ($1.origin == nil ? 0 : $1.bytes) }
+                    == bytesByTopic.reduce(0, +)
+                && bytesByTopic.allSatisfy { $0 >= 0 },
             "the bodies' bytes are miscounted")
     }
 

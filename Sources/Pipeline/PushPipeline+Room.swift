@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// One of the bounds on the events that are read, and who has taken it.
+package struct EventBound: Sendable {
+    /// By topic, how much of it its events have taken, in a unit of the bound's own; nil where no
+    /// partition is ours.
+    package var taken: [Int?]
+    /// How much of it is taken in all, be it by events of topics that are not ours any more.
+    package var total: Int
+    /// Whether hardly another event fits.
+    package var isShort: Bool
+    /// Whether half of it is free.
+    package var isHalfFree: Bool
+
+    package init(taken: [Int?], total: Int, isShort: Bool, isHalfFree: Bool) {
+        assert(!isShort || !isHalfFree, "a bound that is short is half free")
+        self.taken = taken
+        self.total = total
+        self.isShort = isShort
+        self.isHalfFree = isHalfFree
+    }
+}
+
+/// Room for events: what bounds how many are read, and which topics have taken it.
+extension PushPipeline {
+    /// Whether another event may be read: there is room for all that it could need.
+    package var hasRoomForEvents: Bool {
+        book.freeEventSlots > book.settings.immediateFanOutMax && !fanOut.walks.isFull
+            && late.isEmpty && outbox.roomForLetters(book) > 0
+            && book.pushes.bodies.bytes < book.settings.payloadBytesMax
+            && late.bytes < book.settings.recentEventBytesMax
+    }
+
+    /// How many events may be read in one go. They are few enough to be fanned out at once even if
+    /// each has `immediateFanOutMax` tokens, since a walk costs more, and they take half of the
+    /// free slots, so that walks can have as many.
+    package var roomForEvents: Int {
+        guard hasRoomForEvents else { return 0 }
+        return min(
+            max(1, book.freeEventSlots / (2 * book.settings.immediateFanOutMax)),
+            book.settings.fanOutsMax - fanOut.walks.count, max(1, outbox.roomForLetters(book)))
+    }
+
+    /// Whether hardly another event fits, by any of the bounds of `hasRoomForEvents`.
+    package var isShortOfRoom: Bool {
+        slots.isShort || walks.isShort || letters.isShort || payloads.isShort
+            || recentEvents.isShort
+    }
+
+    /// Whether half of the room is free, as far as it becomes free with time. Letters and payloads
+    /// may stay, such as while Kafka takes none of them, and reading must not wait for that.
+    package var isHalfFree: Bool {
+        slots.isHalfFree && walks.isHalfFree && recentEvents.isHalfFree
+    }
+
+    /// The bounds of `hasRoomForEvents`.
+    /// - Parameter underWay: by topic, the events that have not ended; nil where no partition is
+    ///   ours. They stand for the slots and the letters that a topic has taken.
+    package func eventBounds(underWay: [Int?]) -> [EventBound] {
+        let events = underWay.map { $0 ?? 0 }
+        let bounds = [
+            (slots, events), (letters, events), (walks, walkClaims(topics: underWay.count)),
+            (payloads, book.pushes.bodies.bytesByTopic), (recentEvents, late.bytesByTopic),
+        ]
+        return bounds.map { level, taken in
+            let ofOurs = underWay.enumerated().map { topic, events in
+                events.map { _ in topic < taken.count ? taken[topic] : 0 }
+            }
+            return EventBound(
+                taken: ofOurs, total: taken.reduce(0, +), isShort: level.isShort,
+                isHalfFree: level.isHalfFree)
+        }
+    }
+
+    /// By topic, the claims of its events that walks have.
+    private func walkClaims(topics: Int) -> [Int] {
+        var claims = Array(repeating: 0, count: topics)
+        fanOut.walks.forEachHold { hold in
+            guard let topic = book.tracker.position(of: hold)?.topic else { return }
+            claims[Int(topic)] += 1
+        }
+        return claims
+    }
+
+    // MARK: How much is taken
+
+    private struct Level {
+        var isShort: Bool
+        var isHalfFree: Bool
+
+        init(isShort: Bool, isHalfFree: Bool) {
+            self.isShort = isShort
+            self.isHalfFree = isHalfFree && !isShort
+        }
+
+        /// Short with an eighth left: a poll may bring some more, and the topics that have taken
+        /// nothing are still read.
+        init(_ taken: Int, of most: Int) {
+            self.init(isShort: taken >= most - most / 8, isHalfFree: taken <= most / 2)
+        }
+    }
+
+    /// With half of the slots free an event fits, however few they are. Less urgent pushes have
+    /// made room before, as far as they could (`makeRoomForUrgent`). What is owed to new tokens
+    /// waits for slots as well, and events wait for that.
+    private var slots: Level {
+        let settings = book.settings
+        let few = max(settings.slotsKeptForEvents / 4, 2 * settings.immediateFanOutMax)
+        return Level(
+            isShort: book.freeEventSlots <= min(few, book.pushes.slots / 2 - 1) || !late.isEmpty,
+            isHalfFree: book.pushes.freeSlots >= book.pushes.slots / 2)
+    }
+
+    private var walks: Level { Level(fanOut.walks.count, of: book.settings.fanOutsMax) }
+
+    /// Short when not one fits, and no earlier: only then does it show whether Kafka takes letters,
+    /// and reading waits for them only while it does.
+    private var letters: Level {
+        let room = outbox.roomForLetters(book)
+        return Level(
+            isShort: room == 0,
+            isHalfFree: room == .max || outbox.letterBytes <= book.settings.wholeLetterBytesMax / 2)
+    }
+
+    private var payloads: Level {
+        Level(book.pushes.bodies.bytes, of: book.settings.payloadBytesMax)
+    }
+
+    private var recentEvents: Level { Level(late.bytes, of: book.settings.recentEventBytesMax) }
+}
