@@ -208,6 +208,6 @@ struct RegistryClient: ~Copyable {
         }
         return .unreachable(
             "\(url) answers \(answer.status)",
-            retryAfter: .seconds(Int64(answer.retryAfterSeconds)))
+            retryAfter: answer.retryAfter)
     }
 }
