@@ -80,6 +80,22 @@ internal import Testing
         #expect(script.position(Self.orders) == 2)
     }
 
+    @Test func `kafka.skip frees a held partition though its schema is refused`() async throws {
+        let script = try await held()
+        script.schemaIsRefused("http://registry answers 403")
+        try await script.until("the cause") {
+            script.status.held.map(\.cause) == ["http://registry answers 403"]
+        }
+        #expect(script.status.held.map(\.schema) == [1])
+        try script.reload(skip: "orders/0/0, orders/0/1")
+        try await script.until("the end of the hold") { script.loop.held.isEmpty }
+        #expect(script.position(Self.orders) == 2)
+        // The schema is wanted no more: nobody asks for it, so that the registry is not either.
+        let asked = script.schemaLookups
+        try await script.rest()
+        #expect(script.schemaLookups == asked)
+    }
+
     @Test func `an operator's pause outlasts the hold, and the hold outlasts the pause`()
         async throws
     {

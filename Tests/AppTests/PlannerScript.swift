@@ -46,6 +46,12 @@ final class PlannerScript {
 
     private final class Registry: Sendable {
         let answer = Mutex(SchemaAnswer.pending)
+        let lookups = Atomic(0)
+
+        func look() -> SchemaAnswer {
+            lookups.add(1, ordering: .relaxed)
+            return answer.withLock { $0 }
+        }
     }
 
     /// - Parameters:
@@ -78,7 +84,7 @@ final class PlannerScript {
         loop = PlannerLoop(
             pipeline: try PushPipeline(
                 routing: plan.routing, bindings: plan.bindings, settings: plan.pipeline, slab: slab,
-                schemas: { _ in registry.answer.withLock { $0 } }),
+                schemas: { _ in registry.look() }),
             plan: plan, ports: ports, tables: reader, producer: own, control: control,
             epoll: try PlannerLoop.makeEpoll(
                 port: ports[0], control: control, tables: reader, producer: own),
@@ -211,6 +217,14 @@ final class PlannerScript {
         let schema = try RecordSchema(SchemaText(language: .avro, text: Array(text.utf8)))
         registry.answer.withLock { $0 = .known(schema) }
     }
+
+    /// The registry gives no schema, for this reason.
+    func schemaIsRefused(_ cause: String) {
+        registry.answer.withLock { $0 = .unreachable(cause) }
+    }
+
+    /// How often schema 1 was asked for.
+    var schemaLookups: Int { registry.lookups.load(ordering: .relaxed) }
 
     /// The group gives these partitions.
     func give(_ partitions: [(topic: Int, partition: Int32)]) {

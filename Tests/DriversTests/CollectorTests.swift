@@ -71,6 +71,8 @@ import Testing
         #expect(result.outcome == .refused)
         #expect(result.cause == "the collector answers 503")
         #expect(result.retryAfter == .seconds(17))
+        standIn.behave(.status(429, retryAfter: 64_800))
+        #expect(export(collector(standIn.endpoint)).retryAfter == .seconds(60))
         standIn.behave(.status(302))
         #expect(export(collector(standIn.endpoint)).outcome == .refused)
     }

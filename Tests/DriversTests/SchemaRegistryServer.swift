@@ -41,6 +41,11 @@ final class SchemaRegistryServer {
     var caFile: String { server.directory.file("ca.pem") }
     var requests: [Request] { server.requests() }
 
-    func behave(_ words: String) { server.behave(words) }
+    /// - Parameters:
+    ///   - path: what is answered otherwise.
+    ///   - exception: how.
+    func behave(_ words: String, of path: String? = nil, _ exception: String = "") {
+        server.behave(words + (path.map { "\n\($0) \(exception)" } ?? ""))
+    }
     func stop() { server.stop() }
 }

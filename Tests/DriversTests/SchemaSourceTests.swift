@@ -104,22 +104,69 @@ import Testing
 
     @Test(arguments: [
         ("status 500", "answers 500"), ("status 401", "answers 401"), ("page", "answers 404"),
-        ("garbage", "answers with no schema"), ("silence", "Timeout was reached"),
+        ("status 301", "answers 301"), ("garbage", "answers with no schema"),
+        ("large", "the answer has more than"), ("silence", "Timeout was reached"),
     ])
-    func `whatever else a registry says leaves records waiting`(
+    func `whatever else a registry says of a schema leaves its records waiting, and no others`(
         behaviour: String, cause: String
     ) throws {
         let server = try SchemaRegistryServer(Self.order)
-        server.behave(behaviour)
+        server.behave("well", of: "/schemas/ids/1", behaviour)
         let source = source([server.url]) { $0.requestTimeMax = .milliseconds(300) }
         _ = source.lookup(SchemaID(rawValue: 1))
         let patience = Patience()
-        while source.status.failure == nil, !patience.isOver { usleep(2000) }
-        #expect(reason(source.lookup(SchemaID(rawValue: 2))).contains(cause))
-        #expect(source.status.failingSince != nil)
+        while source.status.counts.failed == 0, !patience.isOver { usleep(2000) }
+        #expect(reason(source.lookup(SchemaID(rawValue: 1))).contains(cause))
+        #expect(isKnown(answer(source, 2), .avro))
+        #expect(source.status.failure == nil && source.status.wanted == 1)
         server.behave("well")
         #expect(isKnown(answer(source, 1), .avro))
-        #expect(source.status.failure == nil)
+        #expect(source.status.wanted == 0 && source.status.counts.unreachable == 0)
+    }
+
+    @Test func `a registry may silence itself for one schema, and for a minute`() throws {
+        let server = try SchemaRegistryServer(Self.order)
+        server.behave("well", of: "/schemas/ids/1", "status 429 64800")
+        var client = RegistryClient(RegistrySettings(urls: [server.url]))
+        guard case .failed(_, .seconds(60)) = client.fetch(SchemaID(rawValue: 1)) else {
+            Issue.record("another wait")
+            return
+        }
+        let source = source([server.url])
+        _ = source.lookup(SchemaID(rawValue: 1))
+        #expect(isKnown(answer(source, 2), .avro))
+    }
+
+    @Test func `slow answers hold up no others`() throws {
+        let server = try SchemaRegistryServer(Self.order)
+        server.behave("well", of: "/schemas/ids/10", "silence")
+        let source = source([server.url])
+        // The request for 10 takes its 10 seconds; what comes after needs none of them.
+        for number: UInt32 in [10, 100, 101, 102] { _ = source.lookup(SchemaID(rawValue: number)) }
+        for number: UInt32 in [1, 2, 3] { #expect(isKnown(answer(source, number), .avro)) }
+        #expect(source.status.counts.failed == 0)
+    }
+
+    @Test func `a schema is forgotten soon after somebody last asked for it`() throws {
+        let server = try SchemaRegistryServer(Self.order)
+        server.behave("status 403")
+        let source = source([server.url]) { $0.wantedLife = .milliseconds(10) }
+        _ = source.lookup(SchemaID(rawValue: 1))
+        let patience = Patience()
+        while source.status.counts.failed == 0 || source.status.wanted > 0, !patience.isOver {
+            usleep(2000)
+        }
+        #expect(source.status.wanted == 0)
+    }
+
+    @Test func `a registry that cannot be reached is asked for one schema at a time`() throws {
+        let source = source(["http://127.0.0.1:1"])
+        for number: UInt32 in 1...20 { _ = source.lookup(SchemaID(rawValue: number)) }
+        let patience = Patience()
+        while source.status.failure == nil, !patience.isOver { usleep(2000) }
+        #expect(reason(source.lookup(SchemaID(rawValue: 99))).hasPrefix("http://127.0.0.1:1: "))
+        #expect(source.status.failingSince != nil && source.status.counts.failed == 0)
+        source.stop()
     }
 
     @Test func `an instance that is down is passed over, and one that lags behind decides nothing`()

@@ -4,8 +4,8 @@
 """A schema registry with the part of Confluent's API that serializers and Lamplighter use.
 
 Its argument is a folder, where it writes the port that it listens on and each request in a line of JSON.
-The file `behaviour` there says how it answers: `well`, `status N`, `silence`, `page` (another server's 404)
-or `garbage`. With the variables USER_NAME and SECRET it wants Basic authentication, and with TLS it has the
+The file `behaviour` there says how it answers: `well`, `status N [retry-after]`, `silence`, `page` (another
+server's 404), `garbage` or `large`; a further line `PATH WORDS` says it of one path. With the variables USER_NAME and SECRET it wants Basic authentication, and with TLS it has the
 certificate cert.pem with the key key.pem. The file schemas.json gives it schemas
 at its start. It ends with its standard input.
 """
@@ -90,7 +90,10 @@ class Registry(http.server.BaseHTTPRequestHandler):
 
     def answer_as_told(self, body):
         # Whoever has seen the request may change how the next is answered.
-        behaviour = (folder / "behaviour").read_text().split() if (folder / "behaviour").exists() else ["well"]
+        lines = (folder / "behaviour").read_text().splitlines() if (folder / "behaviour").exists() else []
+        behaviour = (lines or ["well"])[0].split()
+        for path, *words in map(str.split, lines[1:]):
+            behaviour = words if path == self.path else behaviour
         with open(folder / "requests", "a") as file:
             file.write(json.dumps({"path": self.path, "authorization": self.headers["authorization"],
                                    "time": time.time()}) + "\n")
@@ -102,6 +105,8 @@ class Registry(http.server.BaseHTTPRequestHandler):
             self.send(404, b"<html>404 Not Found</html>")
         elif behaviour[0] == "garbage":
             self.send(200, b'{"hello": "world"}')
+        elif behaviour[0] == "large":
+            self.send(200, b" " * (4 << 20))
         elif wanted and self.headers["authorization"] != wanted:
             self.fail(401, 40101, "Unauthorized")
         else:

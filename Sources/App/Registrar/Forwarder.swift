@@ -94,7 +94,7 @@ final class Forwarder: Sendable {
         guard let answer = try? conversation.perform(exchange) else { return nil }
         return Answer(
             status: Int(answer.status), body: answer.body,
-            retryAfterSeconds: Int(answer.retryAfterSeconds))
+            retryAfterSeconds: Int(answer.retryAfter.components.seconds))
     }
 
     func close() {

@@ -30,6 +30,16 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case tooLarge
         /// Anything else: memory, or a URL that is none.
         case other
+
+        /// Whether the server was not reached, so that it was not asked.
+        package var isBeforeRequest: Bool {
+            switch self {
+            case .unresolvedHost, .unresolvedProxy, .refused, .connectTimeout, .handshakeTimeout,
+                .certificate, .unreadableCAFile, .handshake, .proxyStatus:
+                true
+            case .answerTimeout, .lost, .notHTTP, .tooLarge, .other: false
+            }
+        }
     }
 
     package enum CertificateFault: Hashable, Sendable {

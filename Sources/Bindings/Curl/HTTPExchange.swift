@@ -43,11 +43,16 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
         package let status: UInt16
         package let body: [UInt8]
         package let isHTTP2: Bool
-        /// The answer's `retry-after`, at most an hour; 0 if it has none.
-        package let retryAfterSeconds: UInt16
+        /// The answer's `retry-after`, at most `retryAfterMax`; zero if it has none.
+        package let retryAfter: Duration
         /// The value of `keptHeader`; nil if the answer has no such header.
         package let header: String?
     }
+
+    /// The longest that an answer can have a caller wait. A wrong header, of a server or of a proxy before
+    /// it, would silence the caller long after that was mended: a token issuer, a collector or a schema
+    /// registry that is asked once a minute is spared enough.
+    package static let retryAfterMax = Duration.seconds(60)
 
     /// Blocks, at most for `timeout` and a second.
     package func perform() throws(ExchangeFailure) -> Answer {
@@ -85,7 +90,7 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
             status: UInt16(clamping: TransferOptions.long(easy, CURLINFO_RESPONSE_CODE)),
             body: receiver.bytes,
             isHTTP2: TransferOptions.long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0,
-            retryAfterSeconds: UInt16(min(max(retryAfter, 0), 3600)),
+            retryAfter: min(.seconds(max(retryAfter, 0)), Self.retryAfterMax),
             header: keptHeader.flatMap { Self.header($0, of: easy) })
     }
 

@@ -101,7 +101,7 @@ package struct Collector: Sendable {
             let answer = try exchange.perform()
             guard (200..<300).contains(answer.status) else {
                 var result = Result(.refused, cause: "the collector answers \(answer.status)")
-                result.retryAfter = .seconds(Int64(answer.retryAfterSeconds))
+                result.retryAfter = answer.retryAfter
                 return result
             }
             return Result(.delivered)

@@ -30,15 +30,18 @@ struct RegistryClient: ~Copyable {
         case found(RegistryAnswer)
         /// The registry itself says so.
         case missing
-        case unreachable(String, retryAfter: Duration)
+        /// Another answer, or none within the time over a connection that came about.
+        case failed(String, retryAfter: Duration = .zero)
+        /// There was no connection.
+        case unreachable(String)
     }
 
     /// Fetches a schema with all that it refers to, and reads it.
     mutating func fetch(_ schema: SchemaID) -> SchemaBook.Outcome {
         let deadline = ContinuousClock.now + settings.schemaTimeMax
         switch ask("/schemas/ids/\(schema)", before: deadline, [Self.schemaNotFound]) {
-        case .unreachable(let cause, let retryAfter):
-            return .unreachable(cause, retryAfter: retryAfter)
+        case .failed(let cause, let retryAfter): return .failed(cause, retryAfter: retryAfter)
+        case .unreachable(let cause): return .unreachable(cause)
         case .missing:
             return .unknown("schema \(schema) is not in the registry")
         case .found(let answer):
@@ -47,8 +50,7 @@ struct RegistryClient: ~Copyable {
             } catch {
                 switch error {
                 case .unusable(let reason): return .unusable("schema \(schema): \(reason)")
-                case .unreachable(let cause, let retryAfter):
-                    return .unreachable(cause, retryAfter: retryAfter)
+                case .failed(let outcome): return outcome
                 }
             }
         }
@@ -56,7 +58,7 @@ struct RegistryClient: ~Copyable {
 
     private enum Interruption: Error {
         case unusable(String)
-        case unreachable(String, retryAfter: Duration)
+        case failed(SchemaBook.Outcome)
     }
 
     private mutating func read(
@@ -102,8 +104,9 @@ struct RegistryClient: ~Copyable {
                 "/subjects/\(Self.escaped(reference.subject))/versions/\(reference.version)"
                 + "?deleted=true"
             switch ask(path, before: deadline, Self.notFound) {
-            case .unreachable(let cause, let retryAfter):
-                throw .unreachable(cause, retryAfter: retryAfter)
+            case .failed(let cause, let retryAfter):
+                throw .failed(.failed(cause, retryAfter: retryAfter))
+            case .unreachable(let cause): throw .failed(.unreachable(cause))
             case .missing:
                 throw .unusable(
                     "it refers to version \(reference.version) of "
@@ -144,24 +147,33 @@ struct RegistryClient: ~Copyable {
     // MARK: One request
 
     /// Asks the instances in turn. What one of them does not have is missing only if no other one has
-    /// it: an instance may lag behind.
+    /// it: an instance may lag behind. The registry is reached if one of them is.
     private mutating func ask(
         _ path: String, before deadline: ContinuousClock.Instant, _ missing: [Int64]
     ) -> Reply {
-        var unreachable: Reply?
+        let first = preferred
+        var cause: String?
+        var wait = Duration.zero
+        var (areMissing, isReached) = (true, false)
         for turn in settings.urls.indices {
-            let index = (preferred + turn) % settings.urls.count
-            let reply = ask(settings.urls[index], path, before: deadline, missing)
-            switch reply {
-            case .found:
+            let index = (first + turn) % settings.urls.count
+            switch ask(settings.urls[index], path, before: deadline, missing) {
+            case .found(let answer):
                 preferred = index
-                return reply
-            case .missing: break
+                return .found(answer)
+            case .missing: isReached = true
             // This instance might have it.
-            case .unreachable: if unreachable == nil { unreachable = reply }
+            case .failed(let text, let retryAfter):
+                (areMissing, isReached) = (false, true)
+                cause = cause ?? text
+                wait = max(wait, retryAfter)
+            case .unreachable(let text):
+                areMissing = false
+                cause = cause ?? text
             }
         }
-        return unreachable ?? .missing
+        if areMissing { return .missing }
+        return isReached ? .failed(cause!, retryAfter: wait) : .unreachable(cause!)
     }
 
     private func ask(
@@ -169,9 +181,7 @@ struct RegistryClient: ~Copyable {
     ) -> Reply {
         let timeLeft = ContinuousClock.now.duration(to: deadline)
         guard timeLeft >= Self.requestTimeMin else {
-            return .unreachable(
-                "a schema with what it refers to has taken \(settings.schemaTimeMax)",
-                retryAfter: .zero)
+            return .failed("a schema with what it refers to has taken \(settings.schemaTimeMax)")
         }
         let base = url.hasSuffix("/") ? String(url.dropLast()) : url
         var exchange = HTTPExchange(url: base + path)
@@ -188,7 +198,8 @@ struct RegistryClient: ~Copyable {
         do throws(ExchangeFailure) {
             return Self.reply(to: try conversation.perform(exchange), missing, from: base)
         } catch {
-            return .unreachable("\(base): \(error.text.printable)", retryAfter: .zero)
+            let cause = "\(base): \(error.text.printable)"
+            return error.kind.isBeforeRequest ? .unreachable(cause) : .failed(cause)
         }
     }
 
@@ -199,15 +210,13 @@ struct RegistryClient: ~Copyable {
     ) -> Reply {
         if answer.status == 200 {
             if let read = RegistryAnswer(answer.body) { return .found(read) }
-            return .unreachable("\(url) answers with no schema", retryAfter: .zero)
+            return .failed("\(url) answers with no schema")
         }
         if answer.status == 404, let code = RegistryAnswer.errorCode(answer.body),
             missing.contains(code)
         {
             return .missing
         }
-        return .unreachable(
-            "\(url) answers \(answer.status)",
-            retryAfter: .seconds(Int64(answer.retryAfterSeconds)))
+        return .failed("\(url) answers \(answer.status)", retryAfter: answer.retryAfter)
     }
 }

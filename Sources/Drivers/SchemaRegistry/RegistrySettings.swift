@@ -30,6 +30,11 @@ package struct RegistrySettings: Sendable {
     package var schemaBytesMax = 64 << 20
     /// How many numbers are remembered that the registry does not have, or whose schema cannot be used.
     package var refusedMax = 10_000
-    /// How many schemas are waited for at a time.
-    package var wantedMax = 1000
+    /// How many schemas are waited for at a time: more than a worker has partitions, each of which
+    /// waits for one.
+    package var wantedMax = 10_000
+    /// How long a schema is waited for after somebody has last asked for it.
+    package var wantedLife = Duration.seconds(60)
+    /// How many schemas are asked for at a time; at least 2, since one lane takes none that has failed.
+    package var lanesMax = 4
 }

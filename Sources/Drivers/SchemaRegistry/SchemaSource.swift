@@ -6,18 +6,20 @@ package import PushModel
 package import RecordSchemas
 internal import Synchronization
 
-/// Schemas by their numbers, fetched from a registry by a thread of its own while some are wanted.
+/// Schemas by their numbers, fetched from a registry by a few threads of its own while some are wanted.
 ///
 /// `lookup` never waits for the registry. A decoder keeps what it has made of a schema, so that it asks
 /// once for each and not for each record.
 package final class SchemaSource: Sendable {
-    private struct State {
+    fileprivate struct State {
         var book: SchemaBook
         var counts = Counts()
-        /// The instance that answered last, for the thread's next life.
+        /// The instance that answered last, for the next thread.
         var preferred = 0
-        /// Whether the thread runs.
-        var isServed = false
+        /// How many threads run.
+        var lanes = 0
+        /// Whether one of them waits until a schema is due. The others end meanwhile.
+        var isWatched = false
         var isStopped = false
     }
 
@@ -26,6 +28,7 @@ package final class SchemaSource: Sendable {
         package var fetched = 0
         package var unknown = 0
         package var unusable = 0
+        package var failed = 0
         package var unreachable = 0
 
         package init() {}
@@ -37,16 +40,16 @@ package final class SchemaSource: Sendable {
         package var known: Int
         /// How many schemas are waited for.
         package var wanted: Int
-        /// Why the registry gives no answer; nil if it does, or nothing was asked.
+        /// Why no instance can be reached; nil if one can, or nothing was asked.
         package var failure: String?
-        /// Since when it gives none.
+        /// Since when none can.
         package var failingSince: MonotonicTime?
         package var counts: Counts
     }
 
     private let settings: RegistrySettings
     private let state: Mutex<State>
-    /// Is called on the thread when something has come of asking.
+    /// Is called on a thread when something has come of asking.
     private let changed: @Sendable () -> Void
 
     /// - Parameter changed: wakes whoever waits for a schema, such as by `Waker.signal`. It is called
@@ -59,13 +62,14 @@ package final class SchemaSource: Sendable {
 
     /// What is known of a schema. One that is not known is fetched, and `changed` is called then.
     package func lookup(_ schema: SchemaID) -> SchemaAnswer {
-        let (answer, mustServe) = state.withLock { state in
-            let answer = state.book.lookup(schema, now: Self.now())
-            let mustServe = state.book.next != nil && !state.isServed && !state.isStopped
-            if mustServe { state.isServed = true }
-            return (answer, mustServe)
+        let (answer, needsLane) = state.withLock { state in
+            let now = Self.now()
+            let (answer, isNew) = state.book.lookup(schema, now: now)
+            // The first lane waits for its time as well, and one that could not be started is missed.
+            let isIdle = state.lanes == 0 && state.book.wantedCount > 0
+            return (answer, (isIdle || isNew) && state.addsLane(settings, now, must: isIdle))
         }
-        if mustServe { serve() }
+        if needsLane { startLane() }
         return answer
     }
 
@@ -85,54 +89,83 @@ package final class SchemaSource: Sendable {
     /// - Returns: why it gives none; nil if it does.
     package static func trial(_ settings: RegistrySettings) -> String? {
         var client = RegistryClient(settings)
-        if case .unreachable(let cause, _) = client.fetch(SchemaID(rawValue: 1)) { return cause }
-        return nil
+        switch client.fetch(SchemaID(rawValue: 1)) {
+        case .failed(let cause, _), .unreachable(let cause): return cause
+        case .schema, .unknown, .unusable: return nil
+        }
     }
 
-    // MARK: The thread
+    // MARK: The threads
 
-    private func serve() {
+    private func startLane() {
         do throws(SystemError) {
             try NamedThread.detach(name: "schemas") { self.run() }
         } catch {
             // Whoever waits asks again.
-            state.withLock { $0.isServed = false }
+            state.withLock { $0.lanes -= 1 }
         }
     }
 
-    /// How long the thread sleeps at a time, so that it ends soon after a stop.
+    /// How long a thread sleeps at a time, so that it ends soon after a stop.
     private static let sleepMax = Duration.milliseconds(500)
 
     private func run() {
         var client = RegistryClient(settings, preferred: state.withLock { $0.preferred })
-        while let next = next() {
-            let wait = next.at - Self.now()
-            guard wait <= .zero else {
-                NamedThread.sleep(min(wait, Self.sleepMax))
-                continue
+        while true {
+            switch turn() {
+            case .end: return
+            case .wait(let until):
+                NamedThread.sleep(min(until - Self.now(), Self.sleepMax))
+                state.withLock { $0.isWatched = false }
+            case .fetch(let schema):
+                let outcome = client.fetch(schema)
+                let preferred = client.preferred
+                state.withLock { state in
+                    state.preferred = preferred
+                    state.counts.count(outcome)
+                    state.book.ended(schema, outcome, now: Self.now())
+                }
+                changed()
             }
-            let outcome = client.fetch(next.schema)
-            let preferred = client.preferred
-            state.withLock { state in
-                state.preferred = preferred
-                state.counts.count(outcome)
-                state.book.ended(next.schema, outcome, now: Self.now())
-            }
-            changed()
         }
     }
 
-    /// The schema to ask for; nil if the thread is to end.
-    private func next() -> (schema: SchemaID, at: MonotonicTime)? {
-        state.withLock { state in
-            if !state.isStopped, let next = state.book.next { return next }
-            state.isServed = false
-            return nil
+    /// What the calling lane is to do. It starts another one if there is more.
+    private func turn() -> SchemaBook.Turn {
+        let (turn, needsLane) = state.withLock { state in
+            let now = Self.now()
+            let turn = state.turn(now)
+            if turn == .end { state.lanes -= 1 }
+            return (turn, turn != .end && state.addsLane(settings, now))
         }
+        if needsLane { startLane() }
+        return turn
     }
 
     private static func now() -> MonotonicTime {
         MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
+    }
+}
+
+extension SchemaSource.State {
+    fileprivate mutating func turn(_ now: MonotonicTime) -> SchemaBook.Turn {
+        if isStopped { return .end }
+        let turn = book.turn(now: now)
+        guard case .wait = turn else { return turn }
+        if isWatched { return .end }
+        isWatched = true
+        return turn
+    }
+
+    /// Counts one more lane, if there may be one and it has something to do.
+    fileprivate mutating func addsLane(
+        _ settings: RegistrySettings, _ now: MonotonicTime, must: Bool = false
+    ) -> Bool {
+        guard !isStopped, lanes < settings.lanesMax, must || book.isDue(now: now) else {
+            return false
+        }
+        lanes += 1
+        return true
     }
 }
 
@@ -142,6 +175,7 @@ extension SchemaSource.Counts {
         case .schema: fetched += 1
         case .unknown: unknown += 1
         case .unusable: unusable += 1
+        case .failed: failed += 1
         case .unreachable: unreachable += 1
         }
     }

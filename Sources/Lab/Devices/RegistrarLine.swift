@@ -54,7 +54,7 @@ final class RegistrarLine {
                     retries += 1
                     continue
                 case 429, 500...599:
-                    wait = min(.seconds(2), max(wait, .seconds(Int(answer.retryAfterSeconds))))
+                    wait = min(.seconds(2), max(wait, answer.retryAfter))
                 default:
                     let body = try? JSONDecoder().decode(Body.self, from: Data(answer.body))
                     return .refused(status: Int(answer.status), body?.detail ?? "")

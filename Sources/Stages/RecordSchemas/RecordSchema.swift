@@ -72,7 +72,7 @@ package typealias SchemaLookup = @Sendable (SchemaID) -> SchemaAnswer
 /// A schema that a record waits for.
 package struct AwaitedSchema: Sendable, Equatable {
     package let schema: SchemaID
-    /// Why the registry gives no answer; nil while it has hardly been asked.
+    /// Why the registry does not give it; nil while it has hardly been asked.
     package let unreachable: String?
 
     package init(schema: SchemaID, unreachable: String? = nil) {
@@ -91,6 +91,6 @@ package enum SchemaAnswer: Sendable {
     case unusable(String)
     /// The registry has been asked, or will be at once.
     case pending
-    /// The registry gives no answer, for the reason given, and is asked again and again.
+    /// The registry does not give it, for the reason given, and is asked again and again.
     case unreachable(String)
 }

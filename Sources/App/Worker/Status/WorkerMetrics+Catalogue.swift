@@ -208,14 +208,16 @@ extension WorkerMetrics {
         metric(
             "lamplighter_schema_requests_total", .counter, labels: ["outcome"],
             "What came of asking the schema registry for a schema: `fetched`, `unknown` to it, "
-                + "`unusable`, or it was `unreachable`."
+                + "`unusable`, `failed` by another answer or none in time, or the registry was "
+                + "`unreachable`."
         ) { status in
             guard let counts = status.schemas?.counts else { return [] }
             return labelled(
                 "outcome",
                 [
                     ("fetched", counts.fetched), ("unknown", counts.unknown),
-                    ("unusable", counts.unusable), ("unreachable", counts.unreachable),
+                    ("unusable", counts.unusable), ("failed", counts.failed),
+                    ("unreachable", counts.unreachable),
                 ])
         },
         metric(

@@ -117,7 +117,7 @@ struct WorkerStatus: Sendable {
         /// The record's.
         var offset: Int64
         var schema: UInt32
-        /// Why the schema registry gives no answer; nil while it is asked for the first time.
+        /// Why the schema registry does not give it; nil while it is asked for the first time.
         var cause: String?
         var held: Duration
     }
@@ -125,7 +125,7 @@ struct WorkerStatus: Sendable {
     struct Schemas: Sendable {
         var known: Int
         var awaited: Int
-        /// Why the registry gives no answer; nil if it does.
+        /// Why the registry cannot be reached; nil if it can.
         var failure: String?
         var counts: SchemaSource.Counts
     }
