@@ -61,6 +61,64 @@ struct `An orderly stop` {
     }
 }
 
+@Suite(.serialized, .fleet(TestPlan(workers: 0)))
+struct `A stop in which something hangs` {
+    private let fleet: Fleet
+    private static let unknownTopic = 3
+
+    init() throws { fleet = try #require(Fleet.current) }
+
+    /// librdkafka 2.0.2 never destroys a consumer that has lost a topic. The embedded Kafka cannot
+    /// delete one. It can say that there is none of the name.
+    @Test(.enabled(if: Fleet.testBootstrap == nil))
+    func `a worker whose events topic was deleted stops in order`() async throws {
+        let variables = [
+            "LAMPLIGHTER_KAFKA_PROPERTIES_TOPIC_METADATA_REFRESH_INTERVAL_MS": "1000"
+        ]
+        let worker = try start(variables)
+        let topic = fleet.topics[.orders]
+        try await fleet.eventually("partitions") { worker.output.contains("assigned") }
+        try await fleet.tellKafka("topicerr \(topic) \(Self.unknownTopic)")
+        try await fleet.eventually("the topic's end") {
+            worker.output.contains("topic does not exist")
+        }
+        try await fleet.eventually("the revocation") { worker.output.contains("unassigned") }
+        worker.signal(SIGTERM)
+        let status = try await worker.finish()
+        #expect(status == 0, "\(worker.excerpt)")
+        try await fleet.tellKafka("topicerr \(topic) 0")
+    }
+
+    /// Nobody reads the worker's log any more, so that its threads hang as soon as they write to it.
+    @Test func `a worker that hangs while it stops ends itself with 79`() async throws {
+        let path = fleet.directory.appending(path: "log.fifo").path
+        try #require(mkfifo(path, 0o600) == 0)
+        let log = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        try #require(log >= 0)
+        defer { close(log) }
+        let worker = try start(["LAMPLIGHTER_DELIVERY_SHUTDOWNTIMEOUT": "2s"], errors: path)
+        var said = ""
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        try await waitUntil("the index") {
+            let count = read(log, &buffer, buffer.count)
+            if count > 0 { said += String(decoding: buffer.prefix(count), as: UTF8.self) }
+            return said.contains("the index is complete")
+        }
+        while write(log, buffer, buffer.count) > 0 {}
+        worker.signal(SIGTERM)
+        #expect(try await worker.finish() == 79)
+    }
+
+    private func start(
+        _ variables: [String: String], errors: String? = nil
+    ) throws -> FleetProcess {
+        try FleetProcess(
+            "worker", program: Fleet.program,
+            arguments: ["run", "--config", fleet.configurationFile.path], variables: variables,
+            log: fleet.directory.appending(path: "\(UUID().uuidString).log").path, errors: errors)
+    }
+}
+
 @Suite(
     .serialized,
     .fleet(TestPlan(recordRequests: 10, answerDelay: .milliseconds(2), holdMax: .seconds(60))))

@@ -223,6 +223,11 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
 
     private static let silenceMax = Duration.seconds(20)
     private static let lastAnswers = Duration.milliseconds(500)
+
+    /// What the process ends after that is to stop, whatever hangs: the time of all its steps, and
+    /// five seconds for its listeners. Pods have 30 s.
+    package static let stopLimit =
+        RegistrarLoop.stopTimeout + RegistrarLoop.leaveTimeout + lastAnswers + .seconds(5)
 }
 
 /// The end of the registrar's thread.

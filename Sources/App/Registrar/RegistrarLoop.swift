@@ -47,7 +47,8 @@ final class RegistrarLoop {
     static let classHeader = "lamplighter-class"
     private static let batch = 1024
     private static let announceInterval = Duration.seconds(10)
-    private static let stopTimeout = Duration.seconds(10)
+    static let stopTimeout = Duration.seconds(10)
+    static let leaveTimeout = Duration.seconds(5)
 
     init(
         settings: Settings, clients: KafkaClientSettings, mailbox: RegistrarMailbox,
@@ -88,8 +89,12 @@ final class RegistrarLoop {
             if failure == nil { sleep() }
         }
         let now = Self.clock()
+        StopWatch.limit(LamplighterRegistrar.stopLimit)
+        StopWatch.note("writing the last registrations to Kafka")
         if failure == nil { drain(now) }
-        consumer.close(timeout: .seconds(5), now: now)
+        StopWatch.note("leaving the group")
+        consumer.close(timeout: Self.leaveTimeout, now: now)
+        StopWatch.note("closing the listeners")
         mailbox.close()
         for reply in replies.values { reply.resume(returning: .unacknowledged) }
         replies.removeAll()

@@ -4,6 +4,7 @@
 internal import APNSDelivery
 internal import KafkaLog
 internal import Lifecycle
+internal import LinuxIO
 internal import Logging
 internal import Pipeline
 internal import PushModel
@@ -53,7 +54,9 @@ extension PlannerLoop {
         case .unassign(let ids): unassign(ids)
         case .restartConsumer(let ids): restartConsumer(storing: ids, now: now)
         case .announceStop:
+            StopWatch.note("writing to the log")
             logger.notice("stopping")
+            StopWatch.note("sending what is under way")
             control.enter(.draining)
         case .drainDelivery: for port in ports { port.enter(.draining) }
         case .stopDelivery: for port in ports { port.enter(.stopping) }
@@ -173,12 +176,16 @@ extension PlannerLoop {
     /// the group.
     mutating func close(_ end: WorkerEnd) -> WorkerEnd {
         let now = Self.clock()
+        // A worker that ends because a client has failed was not asked to stop.
+        StopWatch.limit(WorkerPlan.stopLimit(plan.shutdownTimeout))
         schemas?.stop()
         for step in ClosingStep.allCases { take(step, now: now) }
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
+        StopWatch.note("writing to the log")
         flow.reportTotals(pipeline.counters, logger: logger)
         control.enter(.stopped)
+        StopWatch.note("closing the listeners")
         return end
     }
 
@@ -186,16 +193,17 @@ extension PlannerLoop {
         switch step {
         case .stopDelivery: for port in ports { port.enter(.stopping) }
         case .flushRecords:
-            if !producer.flush(timeout: .seconds(2)) {
+            StopWatch.note("writing the last records to Kafka")
+            if !producer.flush(timeout: WorkerPlan.flushTimeout) {
                 logger.warning(
                     "Kafka has not acknowledged all records; their events will be read again")
             }
         case .takeAcknowledgements: _ = collectAcknowledgements(now: now)
         case .leaveGroup:
-            rereader?.close(timeout: .seconds(1))
+            StopWatch.note("leaving the group")
             guard let consumer else { return }
             let stored = notedPositions(of: lifecycle.open.events, now: now)
-            if !consumer.close(storing: stored, timeout: .seconds(3), now: now) {
+            if !consumer.close(storing: stored, timeout: WorkerPlan.leaveTimeout, now: now) {
                 logger.warning("could not leave the group in time; it will expel this worker later")
             }
         }

@@ -144,8 +144,19 @@ package struct WorkerPlan: Sendable {
     /// How long a stop may wait for pushes to end.
     var stopPatience: Duration { max(.zero, shutdownTimeout - Self.closingReserve) }
 
-    /// The part of the time to stop that is kept for closing connections and leaving the group.
-    private static var closingReserve: Duration { .seconds(5) }
+    /// How long the last steps may take: flushing records, the last commit, leaving the group.
+    static let flushTimeout = Duration.seconds(2)
+    static let leaveTimeout = Duration.seconds(2)
+
+    /// The part of the time to stop that is kept for the last steps.
+    private static var closingReserve: Duration {
+        flushTimeout + EventConsumer.lastCommitTimeout + leaveTimeout
+    }
+
+    /// What the process ends after, whatever hangs.
+    package static func stopLimit(_ shutdownTimeout: Duration) -> Duration {
+        shutdownTimeout + .seconds(1)
+    }
 
     /// The least time to stop in which APNs can answer what is in flight.
     static var shutdownLeast: Duration { PipelineSettings.drainMax + closingReserve }

@@ -8,14 +8,18 @@ import ServiceLifecycle
 ///
 /// A group starts its services when it listens, so none falls between `StopRequests` and the group.
 struct EarlyStop: Service {
+    /// How long the stop may take.
+    let limit: @Sendable () -> Duration
+
     func run() async throws {
-        guard StopRequests.received == 0 else { return }
+        guard StopRequests.received == 0 else { return StopWatch.limit(limit()) }
         try? await gracefulShutdown()
     }
 }
 
 extension ServiceGroupConfiguration.ServiceConfiguration {
-    static var earlyStop: Self {
-        .init(service: EarlyStop(), successTerminationBehavior: .gracefullyShutdownGroup)
+    static func earlyStop(within limit: @escaping @Sendable () -> Duration) -> Self {
+        .init(
+            service: EarlyStop(limit: limit), successTerminationBehavior: .gracefullyShutdownGroup)
     }
 }

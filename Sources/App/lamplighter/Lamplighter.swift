@@ -16,7 +16,7 @@ struct Lamplighter: AsyncParsableCommand {
             is lamplighter-lab.
 
             Exit codes: 0; 1 the answer is no, or some workers have not answered; 64 usage; 69 Kafka or APNs unreachable at start; 70 internal; 75 a client \
-            failed for good, start again; 78 configuration.
+            failed for good, start again; 78 configuration; 79 a stop took too long.
             """,
         version: Version.text(of: "lamplighter"),
         subcommands: [

@@ -40,15 +40,18 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
         let registrar = try LamplighterRegistrar(
             configuration: configuration,
             build: WorkerBuild(version: Version.number, commit: Version.commit), logger: logger)
+        let limit: @Sendable () -> Duration = { LamplighterRegistrar.stopLimit }
+        let stop = try StopLimit(limit)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
-                    .earlyStop,
+                    .earlyStop(within: limit),
                     .init(
                         service: registrar, successTerminationBehavior: .gracefullyShutdownGroup),
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
         Signals.ignore([SIGTERM, SIGINT])
+        stop.stopped()
         logger.notice("stopped")
     }
 }

@@ -42,11 +42,15 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
             configuration: configuration,
             build: WorkerBuild(version: Version.number, commit: Version.commit), source: source,
             log: log, logger: logger)
+        let limit: @Sendable () -> Duration = {
+            WorkerPlan.stopLimit(worker.configuration.delivery.shutdownTimeout)
+        }
+        let stop = try StopLimit(limit)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 // Services stop from the last to the first, so signals are handled to the end.
                 services: [
-                    .earlyStop,
+                    .earlyStop(within: limit),
                     .init(
                         service: WorkerSignals(
                             worker: worker, options: options, log: log, logger: logger)),
@@ -57,6 +61,7 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
         try await group.run()
         // The group handles no more signals, and its memory takes a while to be freed.
         Signals.ignore([SIGTERM, SIGINT])
+        stop.stopped()
         logger.notice("stopped")
     }
 

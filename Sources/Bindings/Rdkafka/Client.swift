@@ -20,7 +20,6 @@ package final class Client: @unchecked Sendable {
 
     let pointer: OpaquePointer
     let context: ClientContext
-    private let kind: Kind
 
     /// - Parameter tokens: for SASL/OAUTHBEARER, which the configuration must then name; nil for
     ///   any other mechanism.
@@ -28,7 +27,6 @@ package final class Client: @unchecked Sendable {
         _ kind: Kind, configuration: borrowing Configuration, tokens: TokenRefresh? = nil,
         log: @escaping LogSink
     ) throws(RdkafkaError) {
-        self.kind = kind
         context = ClientContext(tokens: tokens, log: log)
         let copy = rd_kafka_conf_dup(configuration.pointer)!
         context.install(in: copy, kind: kind)
@@ -45,11 +43,7 @@ package final class Client: @unchecked Sendable {
     }
 
     deinit {
-        let remains = ClientRemains(pointer: pointer, context: context)
-        // A commit that waits for its coordinator keeps a consumer from ending for up to
-        // session.timeout.ms (45 s); whoever lets it go must not wait for that.
-        let mayLinger = kind == .consumer && rd_kafka_consumer_closed(pointer) == 0
-        if !mayLinger || !remains.destroyInBackground() { remains.destroy() }
+        ClientRemains(pointer: pointer, context: context).destroyInBackground()
     }
 
     // MARK: What callbacks reported

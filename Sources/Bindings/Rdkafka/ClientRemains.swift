@@ -16,14 +16,11 @@ final class ClientRemains: @unchecked Sendable {
         self.context = context
     }
 
-    func destroy() {
-        // Without the flag this would close a consumer here, with no bound on the time it takes.
-        rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
-        withExtendedLifetime(context) {}
-    }
-
-    /// False when no thread could be had for it.
-    func destroyInBackground() -> Bool {
+    /// Destroys the handle on a thread of its own, since nobody can say how long that takes:
+    /// librdkafka 2.0.2 never returns once a topic of a consumer was deleted (librdkafka 4187,
+    /// 4724), and waits up to `session.timeout.ms` for a commit that has no coordinator. Where no
+    /// thread can be had the handle is left as it is.
+    func destroyInBackground() {
         let remains = Unmanaged.passRetained(self)
         var thread = pthread_t()
         let code = pthread_create(
@@ -32,11 +29,12 @@ final class ClientRemains: @unchecked Sendable {
                 Unmanaged<ClientRemains>.fromOpaque(remains!).takeRetainedValue().destroy()
                 return nil
             }, remains.toOpaque())
-        guard code == 0 else {
-            remains.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
+        if code == 0 { pthread_detach(thread) }
+    }
+
+    private func destroy() {
+        // Without the flag this would close a consumer here, with no bound on the time it takes.
+        rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+        withExtendedLifetime(context) {}
     }
 }

@@ -107,5 +107,5 @@ extension EventConsumer {
         return list
     }
 
-    private static let lastCommitTimeout = Duration.seconds(1)
+    package static let lastCommitTimeout = Duration.seconds(1)
 }

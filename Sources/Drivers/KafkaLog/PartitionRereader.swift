@@ -133,8 +133,4 @@ package final class PartitionRereader {
         defer { pendingWarnings.removeAll() }
         return pendingWarnings
     }
-
-    /// Closes the client; false if it did not close in time.
-    @discardableResult
-    package func close(timeout: Duration) -> Bool { session.close(timeout: timeout) }
 }
