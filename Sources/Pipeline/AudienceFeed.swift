@@ -45,7 +45,7 @@ struct AudienceFeed: ~Copyable {
                 }
             }
         } catch {
-            book.setAside.add(.registrations, error.code)
+            if !error.isLeftOut { book.setAside.add(.registrations, error.code) }
             return error
         }
         book.counters.registrationsRead += 1
@@ -69,6 +69,7 @@ struct AudienceFeed: ~Copyable {
                 }
             }
         } catch {
+            if error.isLeftOut { return nil }
             book.setAside.add(.suppressions, error.code)
             return error
         }

@@ -233,7 +233,7 @@ package struct PushPipeline: ~Copyable {
         book.witness.read(timestamp, now: now)
         late.registrationRead(
             problem == nil ? index.changes.registration : nil, partition: partition, offset: offset)
-        if problem != nil { return problem }
+        if let problem { return problem.isLeftOut ? nil : problem }
         if !index.changes.isEmpty {
             late.registrationApplied(index.changes, &fanOut, &book, deferral, now: now)
         }
@@ -260,6 +260,7 @@ package struct PushPipeline: ~Copyable {
         do throws(UnreadableRecord) {
             try restrictions.read(key: key, value: value)
         } catch {
+            if error.isLeftOut { return nil }
             book.setAside.add(.restrictions, error.code)
             return error
         }
@@ -286,6 +287,7 @@ package struct PushPipeline: ~Copyable {
         do throws(UnreadableRecord) {
             try deferral.read(record, of: id, &book, &outbox, breakers, now: now)
         } catch {
+            if error.isLeftOut { return nil }
             book.setAside.add(.deferred, error.code)
             return error
         }

@@ -49,8 +49,34 @@ import Testing
         #expect(try probe().writing(["deferred"]) == ["deferred": .allowed])
         try fail(Self.produce, Self.topicRefused)
         #expect(try probe().writing(["deferred"]) == ["deferred": .refused])
-        // Neither of them was written.
+        try fail(Self.produce, Self.invalidAcks, 2)
+        #expect(
+            try probe().writing(["deferred", "events"]) == [
+                "deferred": .allowed, "events": .allowed,
+            ])
+        // None of them was written.
         #expect(try records(of: "deferred") == 0)
+        #expect(try records(of: "events") == 0)
+    }
+
+    @Test func `a broker that stores the record has one, and is tried with no other topic`() throws
+    {
+        let topics = ["deferred", "events"]
+        try fail(Self.produce, Self.topicRefused)
+        // The first answer tells nothing of the broker's make.
+        let refused = try probe().writing(topics)
+        #expect(refused["deferred"] == .refused && refused["events"] == .allowed)
+        #expect(try records(of: "events") == 1)
+
+        let stored = try probe().writing(topics)
+        #expect(stored["deferred"] == .allowed)
+        #expect(
+            stored["events"]
+                == .unknown(
+                    "this Kafka stores the record that tries it, as topic 'deferred' has shown, so "
+                        + "none was sent"))
+        #expect(try records(of: "deferred") == 1)
+        #expect(try records(of: "events") == 1)
     }
 
     @Test func `no property of the user's gets the record written`() throws {

@@ -63,6 +63,31 @@ internal import Testing
         #expect(fixture.counters.suppressionsUnreadable == 1)
     }
 
+    @Test func `what a check has left in a topic is passed over`() {
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        let key = ProbeRecord.key
+        #expect(deferred.refusal(of: DeferredFixture.Record(key: key, value: nil)) == nil)
+        Array(key.utf8).withUnsafeBytes { key in
+            #expect(
+                fixture.pipeline.suppressionRecord(
+                    key: key, value: nil, timestamp: fixture.now.wall) == nil)
+            #expect(fixture.pipeline.restrictionRecord(key: key, value: nil) == nil)
+            #expect(
+                fixture.pipeline.registrationRecord(
+                    key: key, value: nil, timestamp: fixture.now.wall, partition: 0, offset: 0,
+                    now: fixture.now) == nil)
+            fixture.event(ProbeRecord.key, nil)
+            // With a value it is nothing of ours.
+            #expect(fixture.pipeline.restrictionRecord(key: key, value: key)?.code == "invalidKey")
+        }
+        for part in [SetAsideTally.Part.registrations, .suppressions, .deferred] {
+            #expect(count(part).isEmpty)
+        }
+        #expect(count(.restrictions) == ["invalidKey": 1])
+        #expect(fixture.pipeline.deadLetters.isEmpty)
+    }
+
     @Test func `dead letters are counted by their reason, or as other`() {
         fixture.registerControl("A", [1], shows: ["door"])
         for reason in [APNSReason.badMessageId, .unknown, .badMessageId] {

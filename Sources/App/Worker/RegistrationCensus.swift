@@ -111,7 +111,7 @@ package struct RegistrationCensus: ~Copyable {
             entries[bytes]?.isWhole = false
             let isOthers = [UnreadableCode.unknownApp, .unservedEnvironment]
                 .contains { $0.rawValue == error.code }
-            if !isOthers { unreadable += 1 }
+            if !isOthers && !error.isLeftOut { unreadable += 1 }
             return
         }
         let tokens = self.tokens

@@ -123,6 +123,7 @@ struct LetterReader: ~Copyable {
             guard filter.covers(partition: record.partition, offset: record.offset) else {
                 return true
             }
+            if record.value == nil, ProbeRecord.hasKey(record.key) { return true }
             guard let letter = try? decoder.letter(record.value) else {
                 unreadable += 1
                 return true

@@ -18,8 +18,9 @@ struct NeededRights {
         group = configuration.kafka.group
         read = plan.eventTopics + plan.tableTopics + [plan.deferredTopic]
         // The first three are suppressions, dead letters and deferred pushes. Shards go to an event
-        // topic.
-        write = Array(plan.producedTopics.prefix(3))
+        // topic. Where the first that is tried stores a record, compaction takes it away again.
+        let produced = plan.producedTopics
+        write = [produced[0], produced[2], produced[1]]
         shards = plan.producedTopics.dropFirst(3).first
     }
 

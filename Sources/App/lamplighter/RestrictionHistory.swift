@@ -35,7 +35,7 @@ struct RestrictionHistory {
                 }
                 found.append((time, ListedRestriction(scope, restriction)))
             } catch {
-                unreadable += 1
+                if !error.isLeftOut { unreadable += 1 }
             }
             return true
         }

@@ -25,11 +25,11 @@ struct RestrictionTable {
         var found: [Restriction.Scope: Restriction] = [:]
         var unreadable = 0
         try sweep.run { record in
-            do {
+            do throws(UnreadableRecord) {
                 let (scope, restriction) = try decoder.decode(key: record.key, value: record.value)
                 found[scope] = restriction
             } catch {
-                unreadable += 1
+                if !error.isLeftOut { unreadable += 1 }
             }
             return true
         }

@@ -32,7 +32,7 @@ struct SuppressionTable {
         let sweep = TopicSweep(configuration, topic: configuration.kafka.topics.suppressions)
         try sweep.run { record in
             let key = record.key.map { Array($0) } ?? []
-            do {
+            do throws(UnreadableRecord) {
                 let suppression = try decoder.suppression(
                     key: record.key, value: record.value, into: &tokenKey)
                 byKey[key] = suppression.map { suppression in
@@ -42,7 +42,7 @@ struct SuppressionTable {
                         writtenAt: WallTime(milliseconds: record.timestampMilliseconds))
                 }
             } catch {
-                skipped += 1
+                if !error.isLeftOut { skipped += 1 }
             }
             return true
         }

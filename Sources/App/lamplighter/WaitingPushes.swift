@@ -106,14 +106,14 @@ struct WaitingPushes {
         var tokenKey = TokenKey()
         let sweep = TopicSweep(configuration, topic: configuration.kafka.topics.deferred)
         return try sweep.run { record in
-            do {
+            do throws(UnreadableRecord) {
                 let push = try decoder.deferred(
                     key: record.key, value: record.value, into: &tokenKey)
                 // One that says that a push was sent ends it as a tombstone would.
                 let owed = push.flatMap { $0.isSent ? nil : $0 }
                 body(record, owed.map { .push(waiting(record, $0, tokenKey)) } ?? .tombstone)
             } catch {
-                body(record, .unreadable)
+                if !error.isLeftOut { body(record, .unreadable) }
             }
             return true
         }

@@ -283,7 +283,7 @@ extension KafkaClientSettings.Role {
             // A request for a topic's metadata must not create it.
             ["allow.auto.create.topics": "false"]
         case .writeProbe:
-            // No broker writes a record with these settings; see `RightsProbe`.
+            // Kafka writes no record with these settings; see `RightsProbe`.
             [
                 "enable.idempotence": "false", "acks": "2", "retries": "0", "linger.ms": "0",
                 "message.timeout.ms": "8000",

@@ -3,6 +3,7 @@
 
 internal import Glibc
 package import Logging
+internal import PushModel
 internal import Rdkafka
 
 /// Finds out what Kafka allows this user by trying it, in ways that change nothing, since users
@@ -61,38 +62,61 @@ package struct RightsProbe {
         }
     }
 
-    /// Tests WRITE on existing topics: sends a record with an `acks` that no broker accepts. A
-    /// broker checks it after the right and before it writes anything. If another broker
-    /// implementation wrote the record all the same, it would be a tombstone for a key that nobody
-    /// uses.
+    /// Tests WRITE on existing topics: sends a record with an `acks` that Kafka refuses, after it has
+    /// checked the right and before it writes anything. A broker of another make may store the record,
+    /// which cannot be told before: so one topic is tried first, and where it has a `ProbeRecord` then,
+    /// no other one is.
     package func writing(_ topics: [String]) throws(KafkaError) -> [String: Answer] {
         let client = try settings.client(for: .writeProbe, logger: logger)
         var answers: [String: Answer] = [:]
+        var tried = 0
+        var (isRefused, isStored) = (false, false)
         do throws(RdkafkaError) {
-            // The handles must live as long as the records handed over.
-            var handles: [Topic] = []
-            for (index, name) in topics.enumerated() {
-                let topic = try Topic(name, of: client)
-                handles.append(topic)
-                try offer(to: topic, ticket: UInt64(index), by: client)
+            while tried < topics.count, !isStored {
+                let part = tried..<(isRefused ? topics.count : tried + 1)
+                tried = part.upperBound
+                for (topic, code) in try offer(part, of: topics, by: client) {
+                    answers[topic] = Self.answer(of: code)
+                    isRefused = isRefused || code == .invalidRequiredAcks
+                    isStored = isStored || code == .none
+                }
             }
-            _ = client.flush(timeout: timeout)
-            for report in client.takeDeliveryReports() {
-                answers[topics[Int(report.ticket)]] = Self.answer(of: report.code)
-            }
-            withExtendedLifetime(handles) {}
         } catch {
             throw .client(error)
+        }
+        for topic in topics[tried...] {
+            answers[topic] = .unknown(
+                "this Kafka stores the record that tries it, as topic '\(topics[tried - 1])' has "
+                    + "shown, so none was sent")
         }
         return answers.merging(topics.map { ($0, .unknown("")) }) { known, _ in known }
     }
 
-    private static let key = "lamplighter/check"
+    /// - Parameter part: the places of the topics to write to.
+    /// - Returns: by topic, the code that came within the time. It may be of an earlier call.
+    private func offer(
+        _ part: Range<Int>, of topics: [String], by client: Client
+    ) throws(RdkafkaError) -> [String: ErrorCode] {
+        // The handles must live as long as the records handed over.
+        var handles: [Topic] = []
+        for place in part {
+            let topic = try Topic(topics[place], of: client)
+            handles.append(topic)
+            try offer(to: topic, ticket: UInt64(place), by: client)
+        }
+        _ = client.flush(timeout: timeout)
+        var codes: [String: ErrorCode] = [:]
+        for report in client.takeDeliveryReports() {
+            codes[topics[Int(report.ticket)]] = report.code
+        }
+        withExtendedLifetime(handles) {}
+        return codes
+    }
 
     private func offer(
         to topic: Topic, ticket: UInt64, by client: Client
     ) throws(RdkafkaError) {
-        let key = Array(Self.key.utf8)
+        let key = Array(ProbeRecord.key.utf8)
         let result = key.withUnsafeBytes { key in
             Result { () throws(RdkafkaError) in
                 try client.produce(

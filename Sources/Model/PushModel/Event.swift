@@ -180,8 +180,9 @@ package struct UnreadableRecord: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// Thrown for a record that its binding leaves out: it can be read, and is no event. An optional
-    /// event would cost each event several copies, 460 of 4,250 instructions per push.
+    /// Thrown for a record that its binding leaves out, and for a `ProbeRecord`: it can be read, and is
+    /// no event. An optional event would cost each event several copies, 460 of 4,250 instructions per
+    /// push.
     package static let leftOut = UnreadableRecord(code: "filtered", message: "")
 
     package var isLeftOut: Bool { code == Self.leftOut.code }

@@ -149,11 +149,13 @@ package struct RegistrationDecoder: ~Copyable {
     }
 
     /// Reads one record. When it throws, the content of `registration` is undefined.
+    /// - Throws: also `UnreadableRecord.leftOut`.
     package mutating func decode(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
         into registration: inout Registration
     ) throws(UnreadableRecord) -> RegistrationChange {
         registration.clear()
+        if value == nil, ProbeRecord.hasKey(key) { throw UnreadableRecord.leftOut }
         let parts = try RecordKey.registrationParts(key)
         registration.environment = parts.environment
         registration.app = try routes.app(named: parts.app)

@@ -56,9 +56,11 @@ package struct RestrictionDecoder: ~Copyable {
     package init() {}
 
     /// - Returns: the scope, and the restriction; nil where it is lifted.
+    /// - Throws: also `UnreadableRecord.leftOut`.
     package mutating func decode(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
     ) throws(UnreadableRecord) -> (Restriction.Scope, Restriction?) {
+        if value == nil, ProbeRecord.hasKey(key) { throw UnreadableRecord.leftOut }
         guard let scope = key.flatMap({ RecordKey.restrictionScope($0) }) else {
             throw UnreadableRecord(
                 .invalidKey,

@@ -28,10 +28,12 @@ package struct TokenRecordDecoder: ~Copyable {
     }
 
     /// Decodes the key into `tokenKey` and returns the value's object; nil for a tombstone.
+    /// - Throws: also `UnreadableRecord.leftOut`.
     mutating func object(
         _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?,
         _ tokenKey: inout TokenKey, isDeferred: Bool = false
     ) throws(UnreadableRecord) -> JSONObject? {
+        if value == nil, ProbeRecord.hasKey(key) { throw UnreadableRecord.leftOut }
         let parts = try RecordKey.tokenParts(key, isDeferred: isDeferred)
         tokenKey.coalescingKey = parts.coalescingKey
         tokenKey.route = try routes.route(

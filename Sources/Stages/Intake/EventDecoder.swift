@@ -165,6 +165,9 @@ package struct EventDecoder: ~Copyable {
             return try composedEvent(record, now, header)
         case .event:
             guard let value = record.value, value.count > 0 else {
+                if record.value == nil, ProbeRecord.hasKey(record.key) {
+                    throw UnreadableRecord.leftOut
+                }
                 return try plainEvent(
                     subject: SubjectComposer.subject(inKeyOf: record), record, header, now)
             }
