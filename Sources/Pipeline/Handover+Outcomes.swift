@@ -82,7 +82,10 @@ extension Handover {
                 breakers, &deferral, &outbox, now: now)
             if isTried { book.counters.unprocessed += 1 }
         case .unknown:
-            Self.judge(slot, .silence, book, &breakers, now: now)
+            // Whether a probe gets no answer is all that matters, whichever connection it was on.
+            if isProbe || !outcome.isOutlier {
+                Self.judge(slot, .silence, book, &breakers, now: now)
+            }
             let isTried = tryAgain(
                 outcome, after: book.settings.resendBackoff, costsAttempt: !isProbe, &book,
                 breakers, &deferral, &outbox, now: now)
@@ -112,8 +115,12 @@ extension Handover {
     ) {
         let row = AnswerTable.row(status: outcome.status, reason: outcome.reason)
         let slot = outcome.slot
-        Self.judge(
-            slot, outcome.status >= 500 ? .fault : .healthy, book, &breakers, now: now)
+        if outcome.isOutlier, !isProbe {
+            breakers.receivedFromOutlier(route)
+        } else {
+            Self.judge(
+                slot, outcome.status >= 500 ? .fault : .healthy, book, &breakers, now: now)
+        }
         if outcome.status < 500, row.push != .openPoolBreaker { breakers.credentialTaken(route) }
         if outcome.status < 500, row.push != .openRouteBreaker { breakers.topicTaken(route) }
         switch row.push {

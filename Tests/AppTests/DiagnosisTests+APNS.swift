@@ -53,6 +53,16 @@ extension `The diagnosis of a worker` {
         #expect(text.hasSuffix(end), "\(text)")
     }
 
+    @Test func `connections that fail are told, with the credential and how many there are`() {
+        let text = problem {
+            var pool = pool
+            (pool.connections, pool.connectionsIll) = (4, 1)
+            $0.pools = [pool]
+        }
+        let words = "warning: 1 of the 4 connections of credential home in production fail"
+        #expect(text.hasPrefix(words), "\(text)")
+    }
+
     private var pool: WorkerStatus.Pool {
         WorkerStatus.Pool(
             credential: "home", environment: .production, endpoint: "api.push.apple.com:443")

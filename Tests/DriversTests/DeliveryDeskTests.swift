@@ -14,6 +14,10 @@ internal import Testing
 
 /// A connection whose state the test sets.
 private struct StandInConnection: PooledConnection, ~Copyable {
+    let pool: Int
+    var health = ConnectionHealth()
+    var address: SocketAddress? { nil }
+    var isWanted: Bool { !isVacant && !isRetired }
     var isVacant = true
     var isServing = false
     var capacity = 0
@@ -21,7 +25,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     var shownTokens = ShownProviderTokens()
     var isRetired = false
 
-    init(pool: Int, settings: PoolSettings) {}
+    init(pool: Int, settings: PoolSettings) { self.pool = pool }
 
     mutating func retire() { isRetired = true }
 
@@ -88,10 +92,14 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         _ status: UInt16, _ body: String, shown: ShownProviderTokens = ShownProviderTokens()
     ) -> Bool {
         var bytes = Array(body.utf8)
+        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        defer { connections.deinitialize().deallocate() }
+        connections[0].shownTokens = shown
         return bytes.withUnsafeMutableBytes { bytes in
             desk.rejected(
-                3, pool: 0, status: status, retryAfterSeconds: 7,
-                AnswerBody(UnsafeRawBufferPointer(bytes), parser: &desk.parser), shown: shown
+                3, status: status, retryAfterSeconds: 7,
+                AnswerBody(UnsafeRawBufferPointer(bytes), parser: &desk.parser), on: 0,
+                of: connections
             ).isToLeave
         }
     }

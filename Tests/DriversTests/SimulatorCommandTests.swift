@@ -59,6 +59,10 @@ internal import Testing
                         tokenPrefix: "00fc", share: 0.125,
                         answer: .reason(503, "ServiceUnavailable"), lasting: .seconds(10)))
             ),
+            (
+                "answer 500 connections 2..4",
+                .addRule(ScriptedRule(connections: 2...4, answer: .emptyBody(500)))
+            ),
         ]
         for (line, command) in rows {
             #expect(try CommandLanguage.parse(line) == .perform(command), "\(line)")

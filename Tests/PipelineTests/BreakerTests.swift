@@ -39,6 +39,31 @@ internal import Testing
         #expect(fixture.counters.expired == 1)
     }
 
+    @Test func `faults of one connection open no breaker, and those of a probe do`() {
+        let fixture = PipelineFixture()
+        for number in 0..<60 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["s"])
+        }
+        fixture.event("s")
+        for push in fixture.take() {
+            var outcome = PushOutcome(
+                slot: push.slot, kind: .answered, status: 500, reason: .internalServerError)
+            outcome.isOutlier = true
+            fixture.outcome(outcome)
+        }
+        #expect(fixture.counters.poolBreakersOpened == 0 && fixture.counters.retried == 60)
+        fixture.pass(.seconds(2))
+        for push in fixture.take() { fixture.answer(push, 500, .internalServerError) }
+        #expect(fixture.counters.poolBreakersOpened == 1)
+        fixture.pass(.seconds(900))
+        let probe = fixture.take()
+        #expect(probe.count == 1)
+        var outcome = PushOutcome(slot: probe[0].slot, kind: .unknown)
+        outcome.isOutlier = true
+        fixture.outcome(outcome)
+        #expect(fixture.take().isEmpty)
+    }
+
     @Test func `a batch of one is filled although the first has expired`() {
         let fixture = PipelineFixture()
         fixture.registerControl("I", [1], shows: ["door"])

@@ -237,7 +237,7 @@ final class PipelineFixture {
         outcome(PushOutcome(slot: push.slot, kind: kind))
     }
 
-    private func outcome(_ outcome: PushOutcome) {
+    func outcome(_ outcome: PushOutcome) {
         pipeline.outcome(outcome, now: now)
         checkInvariants()
     }

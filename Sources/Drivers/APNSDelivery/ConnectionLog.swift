@@ -9,7 +9,7 @@ internal import PushModel
 struct ConnectionLog {
     enum Kind: Int, CaseIterable {
         case connected, connectFailed, certificateRefused, http2Refused, lost, goAway
-        case providerToken, answered, resized, rootsUnreadable
+        case providerToken, answered, resized, replaced, rootsUnreadable
     }
 
     private struct Recent {

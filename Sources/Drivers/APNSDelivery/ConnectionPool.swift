@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import LinuxIO
 internal import Logging
 internal import OpenSSL
 internal import PushModel
@@ -27,18 +28,28 @@ struct ConnectionPool: ~Copyable {
     /// Whether the latest of them was established.
     private(set) var hasReachedAPNs = false
     /// Rotates through the addresses of a host, so that connections spread over them.
-    var addressTurn = 0
+    private var addressTurn = 0
     /// When the pool last had something to send.
     var usedAt: MonotonicTime
     var publishedCapacity = -1
     var log: ConnectionLog
     var sizing: PoolSizing
+    var outliers: OutlierDetection
+    /// How many connections had faults when they were last judged.
+    var ill = 0
+    /// The place of the connection that failed last: among equals another is chosen next.
+    var lastFailed: Int
+    /// Addresses of which a connection was replaced because it failed, and until when others are
+    /// preferred.
+    private var shunned: [(address: SocketAddress, until: MonotonicTime)] = []
     private let backoff: Backoff
 
     /// How long after its last push a pool keeps replacing lost connections. An idle pool does not
     /// reconnect: Apple treats repeated opening and closing of connections as an attack.
     static let idleAfter = Duration.seconds(60)
     private static let rootsAgeMax = Duration.seconds(60)
+    private static let shunnedFor = Duration.seconds(600)
+    private static let shunnedMax = 8
     /// How many pushes a pool takes while it has no open connection, so that they are at hand once
     /// one is open.
     static let coldCapacity = 32
@@ -55,6 +66,8 @@ struct ConnectionPool: ~Copyable {
         sizing = PoolSizing(bounds: settings.connections, at: now)
         backoff = Backoff(
             least: settings.limits.reconnectMin, most: settings.limits.reconnectMax)
+        outliers = OutlierDetection(backoff: backoff)
+        lastFailed = places.upperBound - 1
     }
 
     /// The places a pool needs: one for each connection of the most, one for each of the fewest
@@ -96,6 +109,41 @@ struct ConnectionPool: ~Copyable {
                 remedy: "restore the CA file; the roots read before stay in use", at: now)
             return tls.context
         }
+    }
+
+    /// Prefers other addresses than this one for a while.
+    mutating func shun(_ address: SocketAddress, at now: MonotonicTime) {
+        shunned.removeAll { $0.until <= now || $0.address == address }
+        if shunned.count == Self.shunnedMax { shunned.removeFirst() }
+        shunned.append((address, now + Self.shunnedFor))
+    }
+
+    /// The addresses in the order in which they are tried: each connect begins with another one, and
+    /// those that are shunned come last.
+    mutating func turn(_ addresses: [SocketAddress], at now: MonotonicTime) -> [SocketAddress] {
+        let first = addressTurn % addresses.count
+        addressTurn += 1
+        let turned = addresses[first...] + addresses[..<first]
+        let isShunned = { [shunned] (address: SocketAddress) in
+            shunned.contains { $0.address == address && $0.until > now }
+        }
+        return turned.filter { !isShunned($0) } + turned.filter(isShunned)
+    }
+
+    /// The place whose connection carries the least, by `load`, which is nil where none can take a
+    /// push.
+    func leastLoaded(_ load: (Int) -> Int?) -> Int? {
+        var best: Int?
+        var least = Int.max
+        var place = lastFailed
+        for _ in 0..<places.count {
+            place = place &+ 1 == places.upperBound ? places.lowerBound : place &+ 1
+            if let load = load(place), load < least {
+                least = load
+                best = place
+            }
+        }
+        return best
     }
 
     mutating func connectFailed(

@@ -3,12 +3,14 @@
 
 internal import Curl
 internal import Delivery
+internal import LinuxIO
 internal import PushModel
 
 /// One place for a connection of a pool: a multi handle and the easy handles that it has needed so
 /// far, which the next connection in this place reuses. `machine` decides what may happen when.
 struct CurlConnection: PooledConnection, ~Copyable {
     let pool: Int
+    var health = ConnectionHealth()
     var machine: CurlConnectionMachine
     var multi: MultiHandle
     /// When libcurl must be called even if no socket event arrives.
@@ -59,6 +61,11 @@ struct CurlConnection: PooledConnection, ~Copyable {
     var proxyAddress: String? { template.proxy?.address }
 
     var isVacant: Bool { machine.phase == .closed }
+
+    var isWanted: Bool { machine.isWanted }
+
+    /// libcurl chooses it.
+    var address: SocketAddress? { nil }
 
     var isServing: Bool { machine.phase == .open }
 

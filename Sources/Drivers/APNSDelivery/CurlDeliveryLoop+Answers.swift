@@ -57,6 +57,7 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         guard status != 200 else {
             noteAuthentication(index)
+            connections[index].health.succeeded(1, at: desk.now.monotonic)
             desk.noteAnswerTime(of: slot, pool: pool)
             desk.accepted(slot)
             return true
@@ -65,9 +66,10 @@ extension CurlDeliveryLoop {
             AnswerBody($0, parser: &desk.parser)
         }
         let effect = desk.rejected(
-            slot, pool: pool, status: status,
+            slot, status: status,
             retryAfterSeconds: connections[index][position].pointee.retryAfterSeconds, body,
-            shown: connections[index].shownTokens)
+            on: index, of: connections)
+        connections[index].health.succeeded(effect.isFailure ? 0 : 1, at: desk.now.monotonic)
         if effect.isAuthenticated { noteAuthentication(index) }
         if effect.isToLeave {
             if !connections[index].isAuthenticated {
@@ -88,7 +90,8 @@ extension CurlDeliveryLoop {
     private mutating func unanswered(
         _ index: Int, _ end: MultiHandle.End, slot: PushSlot
     ) -> CurlConnectionMachine.RequestEnd {
-        desk.unknown(slot)
+        let isOutlier = desk.failed(.fault, slot, on: index, of: connections)
+        desk.unknown(slot, isOutlier: isOutlier)
         switch end.code.cause {
         case .timeout:
             desk.counts.timeouts &+= 1
@@ -160,6 +163,7 @@ extension CurlDeliveryLoop {
         guard connections[index].machine.isWanted else { return }
         desk.count(\.connectionsLost, of: connections[index].pool)
         noteLoss(index, why)
+        desk.lostConnection(index, of: connections)
         connections[index].machine.retired()
     }
 

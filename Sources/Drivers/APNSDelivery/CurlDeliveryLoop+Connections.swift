@@ -33,6 +33,7 @@ extension CurlDeliveryLoop {
             connections[vacant].begin(
                 limits: desk.pools[pool].settings.limits, at: desk.now.monotonic,
                 jitter: Double(desk.random.next(below: 1001)) / 1000)
+            connections[vacant].health = desk.pools[pool].outliers.presumption
         }
     }
 
@@ -66,7 +67,12 @@ extension CurlDeliveryLoop {
             let wasDispatched = connections[index][position].pointee.wasDispatched
             connections[index].release(position)
             desk.pools[pool].returned(1)
-            if wasDispatched { desk.unknown(slot) } else { sendAgain(slot, pool: pool) }
+            if wasDispatched {
+                let isOutlier = desk.failed(.fault, slot, on: index, of: connections)
+                desk.unknown(slot, isOutlier: isOutlier)
+            } else {
+                sendAgain(slot, pool: pool)
+            }
         }
         connections[index].close()
     }

@@ -38,23 +38,21 @@ extension CurlDeliveryLoop {
 
     private func leastLoaded(_ pool: Int, _ slot: PushSlot) -> Int? {
         let bytes = Int(desk.slab.push(slot).pointee.bodyBytes)
-        var best: Int?
-        var load = Int.max
-        for index in desk.pools[pool].places {
-            let machine = connections[index].machine
-            guard machine.requestsFree > 0, machine.hasRoom(for: bytes),
-                machine.requestsInFlight < load
-            else { continue }
-            load = machine.requestsInFlight
-            best = index
+        return desk.pools[pool].leastLoaded { [connections] index in
+            guard connections[index].takes(bodyBytes: bytes),
+                !connections[index].health.isAvoided
+            else { return nil }
+            return connections[index].health.load(inFlight: connections[index].inFlightCount)
         }
-        return best
     }
 
     private mutating func send(pool: Int, connection index: Int) {
         let token = desk.pools[pool].token!
         connections[index].shownTokens.show(
             key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
+        if connections[index].inFlightCount == 0 {
+            connections[index].health.woken(at: desk.now.monotonic)
+        }
         var sent = 0
         while sent < Self.chunk, connections[index].machine.requestsFree > 0,
             let slot = nextWaiting(of: pool)

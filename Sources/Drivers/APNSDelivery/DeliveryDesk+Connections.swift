@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import LinuxIO
 internal import Logging
 internal import PushModel
 
@@ -10,6 +11,13 @@ protocol PooledConnection: ~Copyable {
     /// Makes a vacant place.
     init(pool: Int, settings: PoolSettings)
 
+    var pool: Int { get }
+    /// What it has answered of late.
+    var health: ConnectionHealth { get set }
+    /// The address that it is connected to, where the transport knows it.
+    var address: SocketAddress? { get }
+    /// Whether the connection is open for pushes or opening.
+    var isWanted: Bool { get }
     /// Whether nothing is open or opening in this place.
     var isVacant: Bool { get }
     /// Whether the connection is open for pushes, now or when others have ended, and APNs has
@@ -147,7 +155,7 @@ extension DeliveryDesk {
                 PoolStreams(
                     connections: serving, inFlight: pools[pool].inFlight, limit: streams,
                     failedConnects: pools[pool].failuresSinceIdle,
-                    hasReachedAPNs: pools[pool].hasReachedAPNs),
+                    hasReachedAPNs: pools[pool].hasReachedAPNs, ill: pools[pool].ill),
                 of: pools[pool].settings.id)
         }
     }

@@ -19,13 +19,17 @@ extension DeliveryDesk {
     /// - Parameter slot: an accepted push; of those that were answered together, any one.
     mutating func noteAnswerTime(of slot: PushSlot, pool: Int) {
         assert(places[Int(slot)].since <= now.monotonic, "answered before it was sent")
-        pools[pool].sizing.accepted(after: now.monotonic - places[Int(slot)].since)
+        let time = now.monotonic - places[Int(slot)].since
+        pools[pool].sizing.accepted(after: time)
+        pools[pool].outliers.accepted(after: time)
     }
 
     /// Ends a push that was sent and not answered: its fate is unknown.
-    mutating func unknown(_ slot: PushSlot) {
-        outcomes.append(
-            PushOutcome(slot: slot, kind: .unknown, sentAt: places[Int(slot)].since))
+    /// - Parameter isOutlier: whether that is its connection's fault alone.
+    mutating func unknown(_ slot: PushSlot, isOutlier: Bool = false) {
+        var outcome = PushOutcome(slot: slot, kind: .unknown, sentAt: places[Int(slot)].since)
+        outcome.isOutlier = isOutlier
+        outcomes.append(outcome)
     }
 
     /// What an answer other than 200 means for its connection.
@@ -34,22 +38,29 @@ extension DeliveryDesk {
         let isToLeave: Bool
         /// Whether the answer shows that APNs has accepted the provider token.
         let isAuthenticated: Bool
+        /// Whether the connection's health counts it as a failure.
+        let isFailure: Bool
     }
 
     /// Handles an answer other than 200. It becomes the push's outcome, unless APNs refused the
     /// provider token and a newer one exists: then the push is sent again with that.
-    /// - Parameter shown: the provider tokens that were sent on the connection.
-    mutating func rejected(
-        _ slot: PushSlot, pool: Int, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody,
-        shown: ShownProviderTokens
+    /// - Parameter index: the place of the connection that it came on.
+    mutating func rejected<Connection: PooledConnection & ~Copyable>(
+        _ slot: PushSlot, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody,
+        on index: Int, of connections: ConnectionPlaces<Connection>
     ) -> AnswerEffect {
+        let pool = connections[index].pool
+        let shown = connections[index].shownTokens
         assert(status != 200, "an accepted push is rejected")
         if let text = body.unknownReason { slab.keepReason(text, of: slot) }
         if status >= 500 { pools[pool].sizing.faulted(1) }
         let row = AnswerTable.row(status: status, reason: body.reason)
+        let failure = Self.failure(row)
+        let isOutlier = failure.map { failed($0, slot, on: index, of: connections) } ?? false
         let effect = AnswerEffect(
             isToLeave: row.connection != .keep,
-            isAuthenticated: status != 403 && row.push != .openPoolBreaker)
+            isAuthenticated: status != 403 && row.push != .openPoolBreaker,
+            isFailure: failure != nil)
         if effect.isToLeave {
             pools[pool].log.write(
                 .answered, .warning,
@@ -63,13 +74,24 @@ extension DeliveryDesk {
         if row.push == .openPoolBreaker, status == 403, let key = shown.key {
             pools[pool].settings.providerTokens.keyRefused(key)
         }
-        outcomes.append(
-            PushOutcome(
-                slot: slot, kind: .answered, status: status, reason: body.reason,
-                apnsTimestamp: body.timestamp?.milliseconds ?? -1,
-                retryAfterSeconds: retryAfterSeconds,
-                sentAt: places[Int(slot)].since))
+        var outcome = PushOutcome(
+            slot: slot, kind: .answered, status: status, reason: body.reason,
+            apnsTimestamp: body.timestamp?.milliseconds ?? -1,
+            retryAfterSeconds: retryAfterSeconds,
+            sentAt: places[Int(slot)].since)
+        outcome.isOutlier = isOutlier
+        outcomes.append(outcome)
         return effect
+    }
+
+    /// How an answer counts among those of its connection; nil where the push is at fault, or the
+    /// credential, or where the connection is left anyhow.
+    private static func failure(_ row: AnswerTable.Row) -> ConnectionHealth.Failure? {
+        switch row.push {
+        case .backOff: .fault
+        case .coolDown: .refusal
+        default: nil
+        }
     }
 
     /// Puts a push that was provably not processed back at the head of its queue.

@@ -133,6 +133,7 @@ package struct DeliveryDesk: ~Copyable {
     mutating func endTurn<Connection: PooledConnection & ~Copyable>(
         with connections: ConnectionPlaces<Connection>
     ) -> Bool {
+        judgeConnections(connections)
         measurePools(of: connections)
         port.counters.publish(counts)
         outcomes.flush()

@@ -54,6 +54,7 @@ extension NGHTTP2DeliveryLoop {
         let pool = connections[index].pool
         var answered = 0
         var authenticated = 0
+        var failed = 0
         var accepted: PushSlot?
         for end in ends {
             let slot = end.stream.pointee.tag
@@ -68,17 +69,23 @@ extension NGHTTP2DeliveryLoop {
                 desk.accepted(slot)
             } else if end.stream.pointee.isAnswered {
                 answered &+= 1
-                if rejected(index, end.stream).isAuthenticated { authenticated &+= 1 }
+                let effect = rejected(index, end.stream)
+                if effect.isAuthenticated { authenticated &+= 1 }
+                if effect.isFailure { failed &+= 1 }
             } else if end.isRefused {
                 desk.counts.refused &+= 1
                 desk.pools[pool].sizing.faulted(1)
+                _ = desk.failed(.refusal, slot, on: index, of: connections)
                 sendAgain(slot, pool: pool)
             } else {
                 desk.counts.resets &+= 1
-                desk.unknown(slot)
+                unanswered(slot, index)
             }
         }
         if let accepted { desk.noteAnswerTime(of: accepted, pool: pool) }
+        if answered > 0 {
+            connections[index].health.succeeded(answered &- failed, at: desk.now.monotonic)
+        }
         desk.pools[pool].returned(ends.count)
         connections[index].machine.streamsEnded(
             ends.count, answered: answered, authenticated: authenticated)
@@ -92,8 +99,13 @@ extension NGHTTP2DeliveryLoop {
     /// Ends a push whose stream is given up while it is open: its request timed out, the port is
     /// stopping, or its connection ended. The head of the answer may have arrived: a 200 counts,
     /// whatever would have followed.
-    mutating func leftOpen(_ slot: PushSlot) {
-        if streams[Int(slot)].status == 200 { desk.accepted(slot) } else { desk.unknown(slot) }
+    mutating func leftOpen(_ slot: PushSlot, _ index: Int) {
+        if streams[Int(slot)].status == 200 { desk.accepted(slot) } else { unanswered(slot, index) }
+    }
+
+    private mutating func unanswered(_ slot: PushSlot, _ index: Int) {
+        let isOutlier = desk.failed(.fault, slot, on: index, of: connections)
+        desk.unknown(slot, isOutlier: isOutlier)
     }
 
     /// Handles an answer other than 200.
@@ -106,9 +118,8 @@ extension NGHTTP2DeliveryLoop {
             AnswerBody(UnsafeRawBufferPointer($0), parser: &desk.parser)
         }
         let effect = desk.rejected(
-            slot, pool: connections[index].pool, status: status,
-            retryAfterSeconds: stream.pointee.retryAfterSeconds, body,
-            shown: connections[index].shownTokens)
+            slot, status: status, retryAfterSeconds: stream.pointee.retryAfterSeconds, body,
+            on: index, of: connections)
         if effect.isToLeave { connections[index].machine.retired() }
         return effect
     }

@@ -39,6 +39,7 @@ extension NGHTTP2DeliveryLoop {
         connections[index].begin(
             limits: settings.limits, at: desk.now.monotonic,
             jitter: Double(desk.random.next(below: 1001)) / 1000)
+        connections[index].health = desk.pools[connections[index].pool].outliers.presumption
         lookupsOwed += 1
         resolver.resolve(
             host: settings.host, port: settings.port,
@@ -55,11 +56,9 @@ extension NGHTTP2DeliveryLoop {
         else { return }
         let pool = connections[index].pool
         do {
-            let addresses = try answer.result.get()
-            let turn = desk.pools[pool].addressTurn % addresses.count
-            desk.pools[pool].addressTurn += 1
-            connections[index].otherAddresses =
-                (addresses[turn...] + addresses[..<turn]).prefix(Self.addressesMax)
+            let addresses = desk.pools[pool].turn(
+                try answer.result.get(), at: desk.now.monotonic)
+            connections[index].otherAddresses = addresses.prefix(Self.addressesMax)
             connectToNextAddress(index)
         } catch {
             connectFailed(
@@ -231,6 +230,7 @@ extension NGHTTP2DeliveryLoop {
                 at: desk.now.monotonic)
         }
         giveBackInFlight(index)
+        if inFlight > 0 { desk.lostConnection(index, of: connections) }
         // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
             desk.holdBackConnects(of: pool, hasReachedAPNs: true)
@@ -251,7 +251,7 @@ extension NGHTTP2DeliveryLoop {
             if connections[index].wasNeverSent(streams + Int(slot)) {
                 sendAgain(slot, pool: pool)
             } else {
-                leftOpen(slot)
+                leftOpen(slot, index)
             }
         }
     }

@@ -45,7 +45,7 @@ extension NGHTTP2DeliveryLoop {
             connections[index].machine.streamTimedOut()
             desk.pools[pool].returned(1)
             desk.counts.timeouts &+= 1
-            leftOpen(slot)
+            leftOpen(slot, index)
         }
     }
 
@@ -98,7 +98,7 @@ extension NGHTTP2DeliveryLoop {
             while let slot = connections[index].inFlight.popFirst(desk.places) {
                 desk.pools[connections[index].pool].returned(1)
                 connections[index].link!.session.abandon(streams + Int(slot))
-                leftOpen(slot)
+                leftOpen(slot, index)
             }
             leave(index)
         }

@@ -33,19 +33,13 @@ extension NGHTTP2DeliveryLoop {
     }
 
     private func leastLoaded(of pool: Int) -> Int? {
-        var best: Int?
-        var load = Int.max
-        for index in desk.pools[pool].places {
-            guard connections[index].machine.streamsFree > 0, connections[index].hasRoom else {
-                continue
-            }
-            let streams = connections[index].machine.streamsInFlight
-            if streams < load {
-                load = streams
-                best = index
-            }
+        desk.pools[pool].leastLoaded { [connections] index in
+            guard connections[index].machine.streamsFree > 0, connections[index].hasRoom,
+                !connections[index].health.isAvoided
+            else { return nil }
+            return connections[index].health.load(
+                inFlight: connections[index].machine.streamsInFlight)
         }
-        return best
     }
 
     /// Sends the pool's next pushes on a connection, as far as its streams and its room allow.
@@ -83,6 +77,9 @@ extension NGHTTP2DeliveryLoop {
             opened &+= 1
         }
         withExtendedLifetime(token) {}
+        if connections[index].machine.streamsInFlight == 0 {
+            connections[index].health.woken(at: desk.now.monotonic)
+        }
         connections[index].machine.streamsOpened(opened)
         desk.pools[pool].sent(opened)
         desk.counts.requests &+= UInt64(opened)

@@ -30,6 +30,7 @@ struct PushConnection: PooledConnection, ~Copyable {
     }
 
     let pool: Int
+    var health = ConnectionHealth()
     var stage = Stage.vacant
     var machine: ConnectionMachine
     var link: Link?
@@ -103,6 +104,8 @@ struct PushConnection: PooledConnection, ~Copyable {
     }
 
     var isVacant: Bool { stage == .vacant }
+
+    var isWanted: Bool { machine.isWanted }
 
     var isServing: Bool { machine.phase == .open }
 

@@ -28,6 +28,10 @@ package struct ConnectionCounts: Sendable, Equatable {
     package var goAways: UInt64 = 0
     /// Connections that ended while they had requests in flight.
     package var connectionsLost: UInt64 = 0
+    /// Connections that were replaced because their requests failed.
+    package var retiredForFailures: UInt64 = 0
+    /// Connections that were replaced because they answered nothing while others did.
+    package var retiredForSilence: UInt64 = 0
 
     package init() {}
 
@@ -38,6 +42,8 @@ package struct ConnectionCounts: Sendable, Equatable {
         http2Refused += other.http2Refused
         goAways += other.goAways
         connectionsLost += other.connectionsLost
+        retiredForFailures += other.retiredForFailures
+        retiredForSilence += other.retiredForSilence
     }
 }
 
@@ -54,12 +60,16 @@ package struct PoolStreams: Sendable, Equatable {
     package var failedConnects = 0
     /// Whether the latest of them was established, so that APNs can be reached.
     package var hasReachedAPNs = false
+    /// How many connections have had faults in at least three of their last eight requests.
+    package var ill = 0
 
     package init() {}
 
     package init(
-        connections: Int, inFlight: Int, limit: Int, failedConnects: Int, hasReachedAPNs: Bool
+        connections: Int, inFlight: Int, limit: Int, failedConnects: Int, hasReachedAPNs: Bool,
+        ill: Int
     ) {
+        self.ill = ill
         self.connections = connections
         self.inFlight = inFlight
         self.limit = limit
@@ -131,6 +141,7 @@ package final class TransportCounters: Sendable {
         private let limit = Atomic<Int>(0)
         private let failedConnects = Atomic<Int>(0)
         private let hasReachedAPNs = Atomic<Bool>(false)
+        private let ill = Atomic<Int>(0)
         let connectError = Mutex<String?>(nil)
         let connectionCounts = Mutex(ConnectionCounts())
 
@@ -140,7 +151,8 @@ package final class TransportCounters: Sendable {
                 inFlight: inFlight.load(ordering: .relaxed),
                 limit: limit.load(ordering: .relaxed),
                 failedConnects: failedConnects.load(ordering: .relaxed),
-                hasReachedAPNs: hasReachedAPNs.load(ordering: .relaxed))
+                hasReachedAPNs: hasReachedAPNs.load(ordering: .relaxed),
+                ill: ill.load(ordering: .relaxed))
         }
 
         func set(_ streams: PoolStreams) {
@@ -149,6 +161,7 @@ package final class TransportCounters: Sendable {
             limit.store(streams.limit, ordering: .relaxed)
             failedConnects.store(streams.failedConnects, ordering: .relaxed)
             hasReachedAPNs.store(streams.hasReachedAPNs, ordering: .relaxed)
+            ill.store(streams.ill, ordering: .relaxed)
         }
     }
 }

@@ -7,6 +7,9 @@ internal import PushModel
 package struct ScriptedRule: Hashable, Sendable {
     /// The tokens that the rule applies to, by a prefix in lower-case hexadecimal; "" for all.
     package var tokenPrefix: String
+    /// The connections that the rule applies to, by their numbers in the order in which they were
+    /// opened, from 1; nil for all.
+    package var connections: ClosedRange<Int>?
     /// The share of the matching requests, from 0 to 1. They are spread evenly: each thread applies
     /// the rule to every 1/share-th of its own.
     package var share: Double
@@ -15,10 +18,11 @@ package struct ScriptedRule: Hashable, Sendable {
     package var lasting: Duration?
 
     package init(
-        tokenPrefix: String = "", share: Double = 1, answer: ScriptedAnswer,
-        lasting: Duration? = nil
+        tokenPrefix: String = "", connections: ClosedRange<Int>? = nil, share: Double = 1,
+        answer: ScriptedAnswer, lasting: Duration? = nil
     ) {
         self.tokenPrefix = tokenPrefix.lowercased()
+        self.connections = connections
         self.share = min(max(share, 0), 1)
         self.answer = answer
         self.lasting = lasting
@@ -80,6 +84,7 @@ package enum ScriptedTimestamp: Hashable, Sendable {
 struct Script {
     private struct Entry {
         let prefix: [UInt8]
+        let connections: ClosedRange<Int>
         let share: Double
         let answer: ScriptedAnswer
         /// When the rule ends, in monotonic nanoseconds.
@@ -98,14 +103,17 @@ struct Script {
         entries.removeAll { $0.until <= now }
         entries.append(
             Entry(
-                prefix: Array(rule.tokenPrefix.utf8), share: rule.share, answer: rule.answer,
+                prefix: Array(rule.tokenPrefix.utf8), connections: rule.connections ?? 0...Int.max,
+                share: rule.share, answer: rule.answer,
                 until: rule.lasting.map { now + $0.nanoseconds } ?? .max))
     }
 
     /// The answer of the first rule that applies to this request; nil if none does.
-    mutating func next(token: [UInt8], now: Int64) -> ScriptedAnswer? {
+    mutating func next(token: [UInt8], on connection: Int, now: Int64) -> ScriptedAnswer? {
         for index in entries.indices
-        where entries[index].until > now && token.starts(with: entries[index].prefix) {
+        where entries[index].until > now && entries[index].connections.contains(connection)
+            && token.starts(with: entries[index].prefix)
+        {
             entries[index].owed += entries[index].share
             // Sums of shares such as 0.1 fall short of 1 by rounding.
             guard entries[index].owed >= 1 - 1e-9 else { continue }

@@ -28,7 +28,8 @@ extension SimulatorLoop {
         if judged.isUnremembered { turn.counts.tokensUnremembered += 1 }
         // The script is for pushes: what is done with channels has been done.
         if answer.status == 200, desk.requests[request].isPush,
-            let scripted = judge.script.next(token: desk.requests[request].token, now: turn.now)
+            let scripted = judge.script.next(
+                token: desk.requests[request].token, on: connection.accepted.number, now: turn.now)
         {
             guard let dictated = scripted.answer(wallMilliseconds: now / 1_000_000) else {
                 turn.counts.unanswered += 1

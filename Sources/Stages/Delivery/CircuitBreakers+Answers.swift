@@ -33,6 +33,12 @@ extension CircuitBreakers {
         }
     }
 
+    /// A request failed on one connection of the route's pool, while the others do not fail: nothing
+    /// is wrong with the pool or with the token.
+    package mutating func receivedFromOutlier(_ route: RouteID) {
+        pools[Int(routes[Int(route.rawValue)].pool.rawValue)].health.heard()
+    }
+
     /// An answer shows that APNs accepts the credential.
     package mutating func credentialTaken(_ route: RouteID) {
         pools[Int(routes[Int(route.rawValue)].pool.rawValue)].breaker.recovered()

@@ -32,6 +32,9 @@ package struct PoolHealth: Sendable {
         case silence
     }
 
+    /// Something was answered that says nothing else of the pool.
+    package mutating func heard() { silentSince = nil }
+
     /// - Returns: whether the pool's breaker should open.
     package mutating func received(_ answer: Answer, of token: TokenID) -> Bool {
         if answer != .silence { silentSince = nil }

@@ -29,6 +29,9 @@ package struct PushOutcome: BitwiseCopyable {
     package var retryAfterSeconds: UInt16
     /// When the request was given to the connection; zero if it never was.
     package var sentAt: MonotonicTime
+    /// Whether the push failed on a connection that fails while the pool's others do not, so that the
+    /// failure says nothing of the pool.
+    package var isOutlier = false
 
     package init(
         slot: PushSlot, kind: Kind, status: UInt16 = 0, reason: APNSReason = .none,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import APNSSimulator
 internal import Delivery
 internal import Testing
@@ -85,6 +86,28 @@ extension Behaviour {
             connection.answer(200, on: streams[0])
             connection.sayLargeAnswer(on: streams[1])
             connection.answer(200, on: streams[2])
+            return trial
+        },
+        Behaviour(
+            "One of four connections answers 500 to everything",
+            both: Promise(
+                [(.accepted, 1400...1580), (.refused(500, .internalServerError), 20...200)],
+                connections: 5...5, also: ["it alone is replaced and blamed"])
+        ) { kind in
+            let server = try DeliverySimulator()
+            let trial = try Trial(kind, with: server, connections: 4...4)
+            trial.deliver(1000)
+            server.simulator.perform(
+                .rules([
+                    ScriptedRule(
+                        connections: 2...2, answer: .reason(500, "InternalServerError"))
+                ]))
+            trial.deliver(400)
+            try trial.wait("the connection to be retired") {
+                trial.connectionCounts.retiredForFailures == 1
+            }
+            trial.deliver(200)
+            #expect(trial.outcomes.allSatisfy { $0.isOutlier == ($0.status == 500) })
             return trial
         },
     ]

@@ -41,7 +41,8 @@ enum CommandsTarget {
         case .addRule(let rule):
             try promise((0...1).contains(rule.share), "a share of \(rule.share)")
             var script = Script([rule], now: 0)
-            let answer = script.next(token: Array(rule.tokenPrefix.utf8), now: 0)?
+            let answer = script.next(
+                token: Array(rule.tokenPrefix.utf8), on: rule.connections?.lowerBound ?? 1, now: 0)?
                 .answer(wallMilliseconds: RecordWorld.now.milliseconds)
             if let answer { try promise((200...599).contains(answer.status), "no HTTP status") }
         case .goAway(let reason?, _): try promiseLine(reason, bytesMax: 64)

@@ -240,9 +240,19 @@ struct Diagnosis {
                     "pushes of \(pool.breakerName) wait: APNs has not answered for "
                         + (pool.silence ?? .zero).rounded,
                     TrippedBreaker.Cause.silent.remedy)
-            case .idle, .connecting, .open, .paused: break
+            case .idle, .connecting, .open, .paused: reportIllConnections(pool)
             }
         }
+    }
+
+    private mutating func reportIllConnections(_ pool: WorkerStatus.Pool) {
+        guard pool.connectionsIll > 0 else { return }
+        report(
+            .warning,
+            "\(pool.connectionsIll) of the \(pool.connections.counted("connection")) of "
+                + "\(pool.breakerName) fail",
+            "wait: the worker sends on the others and replaces those that fail, one at a time; if it "
+                + "goes on, the log names the addresses that they reach")
     }
 
     private mutating func reportUnconnected(_ pool: WorkerStatus.Pool) {

@@ -148,6 +148,7 @@ extension PlannerLoop {
             for port in ports {
                 let streams = port.counters.streams(of: id)
                 said.connections += streams.connections
+                said.connectionsIll += streams.ill
                 said.streams += streams.inFlight
                 said.streamsMax += streams.limit
                 said.failedConnects += streams.failedConnects

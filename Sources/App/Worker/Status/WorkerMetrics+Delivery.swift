@@ -76,6 +76,11 @@ extension WorkerMetrics {
             "connections", .gauge,
             "Connections to APNs on which it has accepted the credential's provider token."
         ) { .integer($0.connections) },
+        pool(
+            "connections_ill", .gauge,
+            "Connections to APNs with faults (5xx or no answer) in at least three of their last eight "
+                + "requests. While most of a credential's are not, its breaker stays closed."
+        ) { .integer($0.connectionsIll) },
         pool("streams", .gauge, "Requests to APNs in flight.") { .integer($0.streams) },
         pool(
             "streams_limit", .gauge,
@@ -103,6 +108,13 @@ extension WorkerMetrics {
         ofConnections(
             "connections_lost", "Connections that ended with requests in flight.",
             \.connectionsLost),
+        ofConnections(
+            "connections_retired_failing",
+            "Connections that were replaced because their requests failed.", \.retiredForFailures),
+        ofConnections(
+            "connections_retired_silent",
+            "Connections that were replaced because they answered nothing while others did.",
+            \.retiredForSilence),
     ]
 
     private static func ofConnections(

@@ -14,6 +14,8 @@ extension WorkerStatus {
         var endpoint: String
         /// Connections on which APNs has accepted the provider token.
         var connections = 0
+        /// How many connections have had faults in at least three of their last eight requests.
+        var connectionsIll = 0
         /// Requests in flight.
         var streams = 0
         /// How many streams the open connections allow together.

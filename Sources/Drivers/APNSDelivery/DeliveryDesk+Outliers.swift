@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import LinuxIO
+internal import Logging
+internal import PushModel
+
+/// Compares the connections of a pool, and replaces one that fails while the others do not.
+extension DeliveryDesk {
+    /// A request on the connection failed, or was refused.
+    /// - Returns: whether it was a fault that is the connection's, and says nothing of the pool.
+    mutating func failed<Connection: PooledConnection & ~Copyable>(
+        _ failure: ConnectionHealth.Failure, _ slot: PushSlot, on index: Int,
+        of connections: ConnectionPlaces<Connection>
+    ) -> Bool {
+        let pool = connections[index].pool
+        let token = StableHash.hash64(UnsafeRawBufferPointer(slab.token(slot)), seed: 0)
+        connections[index].health.failed(failure, token: token)
+        pools[pool].outliers.failed(failure)
+        pools[pool].lastFailed = index
+        guard failure == .fault else { return false }
+        // What is left on a connection that was retired says nothing of those that it was left for.
+        return !connections[index].isWanted
+            || !pools[pool].outliers.isOfPool(census(of: pool, connections))
+    }
+
+    /// A connection ended with requests in flight.
+    mutating func lostConnection<Connection: PooledConnection & ~Copyable>(
+        _ index: Int, of connections: ConnectionPlaces<Connection>
+    ) {
+        let pool = connections[index].pool
+        let left = census(of: pool, connections).connections - (connections[index].isWanted ? 1 : 0)
+        pools[pool].outliers.lost(left: left)
+    }
+
+    /// Retires the connections that fail, or are silent, while the others are not.
+    mutating func judgeConnections<Connection: PooledConnection & ~Copyable>(
+        _ connections: ConnectionPlaces<Connection>
+    ) {
+        guard phase == .running else { return }
+        for pool in pools.indices where pools[pool].outliers.isDue(at: now.monotonic) {
+            var census = census(of: pool, connections)
+            if pools[pool].outliers.began(census, at: now.monotonic) {
+                for index in pools[pool].places { connections[index].health.forget() }
+                census = self.census(of: pool, connections)
+            }
+            pools[pool].ill = census.faulting
+            for index in pools[pool].places where connections[index].isWanted {
+                let verdict = pools[pool].outliers.judge(
+                    connections[index].health, inFlight: connections[index].inFlightCount,
+                    in: census, at: now.monotonic)
+                connections[index].health.isAvoided = verdict != .keep
+                guard case .retire(let cause) = verdict else { continue }
+                replace(index, cause, left: census.connections - 1, connections)
+                break
+            }
+        }
+    }
+
+    private mutating func replace<Connection: PooledConnection & ~Copyable>(
+        _ index: Int, _ cause: OutlierDetection.Cause, left: Int,
+        _ connections: ConnectionPlaces<Connection>
+    ) {
+        let pool = connections[index].pool
+        let health = connections[index].health
+        pools[pool].outliers.replaced(left: left, at: now.monotonic)
+        if let address = connections[index].address {
+            pools[pool].shun(address, at: now.monotonic)
+        }
+        connections[index].retire()
+        count(cause == .silence ? \.retiredForSilence : \.retiredForFailures, of: pool)
+        let target = connections[index].address.map { " to \($0)" } ?? ""
+        let why =
+            cause == .silence
+            ? "has answered nothing for \((now.monotonic - health.quietSince).components.seconds) s"
+            : "failed \(health.failures) of its last \(health.answers) requests"
+        let others =
+            cause == .allFail ? "as do the others" : "while the \(left) others answer"
+        pools[pool].log.write(
+            .replaced, .warning, "replacing a connection\(target) that \(why), \(others)",
+            remedy: cause == .allFail
+                ? nil : "wait; if it goes on, look at what is between here and that address",
+            at: now.monotonic)
+    }
+
+    private func census<Connection: PooledConnection & ~Copyable>(
+        of pool: Int, _ connections: ConnectionPlaces<Connection>
+    ) -> OutlierDetection.Census {
+        var census = OutlierDetection.Census()
+        for index in pools[pool].places where connections[index].isWanted {
+            census.add(connections[index].health)
+        }
+        return census
+    }
+}
