@@ -4,6 +4,7 @@
 internal import APNSDelivery
 internal import Delivery
 internal import Foundation
+internal import KafkaLog
 internal import PushModel
 internal import SchemaRegistry
 internal import Telemetry
@@ -67,6 +68,9 @@ internal import Testing
                 topic: "lamplighter.registrations", isOfRows: isOfRows, reason: "unknownApp",
                 count: 5)
         }
+        var misplaced = MisplacedRecords()
+        misplaced.count = 6
+        status.misplaced = [.init(topic: "lamplighter.registrations", records: misplaced)]
         status.schemas = WorkerStatus.Schemas(known: 1, awaited: 1, counts: SchemaSource.Counts())
         status.deadLetters = [WorkerStatus.ReasonCount(reason: "BadDeviceToken", count: 6)]
         status.budgets = [BudgetUse(type: .widgets, limit: 60, tokensOver: 8, pushesOver: 9)]

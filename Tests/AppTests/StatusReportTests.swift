@@ -3,6 +3,7 @@
 
 internal import Delivery
 internal import Foundation
+internal import KafkaLog
 internal import PushModel
 internal import Telemetry
 internal import Testing
@@ -81,6 +82,10 @@ internal import Testing
                 count: 1204)
         ]
         status.earlier.setAside = status.setAside
+        var misplaced = MisplacedRecords()
+        (misplaced.count, misplaced.partition) = (1204, 3)
+        (misplaced.offset, misplaced.home) = (17, 5)
+        status.misplaced = [.init(topic: "lamplighter.registrations", records: misplaced)]
         status.pushes = [
             .init(
                 app: "com.example.Home", type: .controls, outcome: "accepted", reason: "",
@@ -217,6 +222,8 @@ internal import Testing
                 "unmatched    orders: 1,204 events, such as dor-1",
                 "passed over  orders: 7 events, such as door-1",
                 "set aside    lamplighter.registrations: 1,204 rows, unroutable",
+                "misplaced    lamplighter.registrations: 1,204 records in another partition than "
+                    + "the key's, such as 3/17, which belongs in 5; see docs/kafka.md",
                 "budget       controls: no token was sent more than 48 today",
                 "budget       widgets: 1,204 tokens sent more than 60 today, 3,000 pushes above it",
                 "over budget  door-1 of com.example.Home: 2,100 pushes",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import KafkaLog
 internal import Logging
 internal import PushModel
 internal import Testing
@@ -121,5 +122,27 @@ internal import Testing
                 "notice 3,100 records have been set aside since the start, by reason "
                     + "[invalidJSON=1, new=100, topic=registrations, unknownApp=3099]"
             ])
+    }
+
+    @Test func `misplaced records are told once a minute, by their place and without their key`() {
+        var report = MisplacedReport()
+        func tell(_ count: Int, at second: Int64) -> [String] {
+            var records = MisplacedRecords()
+            (records.count, records.partition, records.offset, records.home) = (count, 3, 17, 5)
+            report.report(
+                [.init(topic: "registrations", records: records)], now: at(second), logger: logger)
+            return lines.taken()
+        }
+        #expect(tell(0, at: 0).isEmpty)
+        #expect(
+            tell(4, at: 1) == [
+                "warning records are not in the partitions of their keys, so an older one may win "
+                    + "after a restart: set partitioner=murmur2_random in their producer, and write "
+                    + "them again [belongsInPartition=5, offset=17, partition=3, records=4, "
+                    + "topic=registrations]"
+            ])
+        #expect(tell(9, at: 30).isEmpty)
+        #expect(tell(9, at: 61).count == 1)
+        #expect(tell(9, at: 600).isEmpty)
     }
 }

@@ -229,6 +229,9 @@ ROWS = [
           (total("lamplighter_registration_rows_set_aside_total", "topic, reason"), "rows {{topic}} {{reason}}"),
           (total("lamplighter_registration_rows_without_kind_total"), "rows without their kind")],
          "Since the start of the workers."),
+        ("Misplaced records", "timeseries", "short",
+         [(largest("lamplighter_records_misplaced_total", "topic"), "{{topic}}")],
+         "Not in the partitions of their keys: a producer has another partitioner than murmur2. Every worker reads all."),
     ]),
     ("Workers", [
         ("Phase", "state-timeline", "short",

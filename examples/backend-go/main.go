@@ -127,7 +127,8 @@ type event struct {
 func relay() error {
 	// With idempotence a retry inside the producer neither duplicates nor reorders.
 	producer, err := kafka.NewProducer(&kafka.ConfigMap{
-		"bootstrap.servers": os.Getenv("KAFKA"), "acks": "all", "enable.idempotence": true})
+		"bootstrap.servers": os.Getenv("KAFKA"), "acks": "all", "enable.idempotence": true,
+		"partitioner": "murmur2_random"}) // Kafka's own; librdkafka's default is another.
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ class Relay(threading.Thread):
     def run(self):
         # With idempotence a retry inside the producer neither duplicates nor reorders.
         producer = Producer({
-            "bootstrap.servers": os.environ["KAFKA"], "acks": "all", "enable.idempotence": True})
+            "bootstrap.servers": os.environ["KAFKA"], "acks": "all", "enable.idempotence": True,
+            "partitioner": "murmur2_random"})  # Kafka's own; librdkafka's default is another.
         while True:
             try:
                 sent = self.publish(producer, rows("SELECT * FROM outbox ORDER BY id LIMIT 500"))

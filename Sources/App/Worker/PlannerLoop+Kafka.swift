@@ -213,6 +213,7 @@ extension PlannerLoop {
         unmatchedReport.report(
             unmatched, passedOver: passedOver, now: now, logger: logger)
         setAsideReport.report(setAside, now: now, logger: logger)
+        misplacedReport.report(misplaced, now: now, logger: logger)
         heldReport.report(heldPartitions(now: now), now: now, logger: logger)
         watchClock(now: now)
         for warning in tables.takeWarnings() + producer.takeWarnings()

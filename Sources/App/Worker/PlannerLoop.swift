@@ -47,6 +47,7 @@ struct PlannerLoop: ~Copyable {
     var tableWatch = TableWatch()
     var unmatchedReport = UnmatchedReport()
     var setAsideReport = SetAsideReport()
+    var misplacedReport = MisplacedReport()
     /// Tells what is known of schemas; nil where no registry is configured.
     let schemas: SchemaSource?
     /// Whether records of each events topic have a schema.

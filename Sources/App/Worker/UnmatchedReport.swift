@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import KafkaLog
 internal import Logging
 internal import Pipeline
 internal import PushModel
@@ -70,6 +71,32 @@ struct SetAsideReport {
         var isOfRows: Bool
 
         var name: String { topic + (isOfRows ? " rows" : "") }
+    }
+}
+
+/// Warns of records in other partitions than those of their keys, once a minute for each topic while
+/// they grow, with the place of one; its key may be a token.
+struct MisplacedReport {
+    private var minutes = MinuteReports()
+
+    mutating func report(_ topics: [WorkerStatus.MisplacedTopic], now: Now, logger: Logger) {
+        for topic in topics {
+            let records = topic.records
+            guard minutes.growth(of: topic.topic, to: records.count, now: now) != nil else {
+                continue
+            }
+            logger.warning(
+                """
+                records are not in the partitions of their keys, so an older one may win after a \
+                restart: set partitioner=murmur2_random in their producer, and write them again
+                """,
+                metadata: [
+                    "topic": "\(topic.topic)", "records": .stringConvertible(records.count),
+                    "partition": .stringConvertible(records.partition),
+                    "offset": .stringConvertible(records.offset),
+                    "belongsInPartition": .stringConvertible(records.home),
+                ])
+        }
     }
 }
 

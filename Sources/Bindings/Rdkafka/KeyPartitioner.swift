@@ -7,10 +7,14 @@ internal import CRdkafka
 package enum KeyPartitioner {
     /// The partition of a key, as Java's producer and `murmur2_random` choose it.
     package static func murmur2(_ key: some Collection<UInt8>, of partitions: Int32) -> Int32 {
+        Array(key).withUnsafeBytes { murmur2(bytes: $0, of: partitions) }
+    }
+
+    /// The same for a key that is lent.
+    package static func murmur2(bytes key: UnsafeRawBufferPointer, of partitions: Int32) -> Int32 {
         precondition(partitions > 0, "a topic without partitions")
-        return Array(key).withUnsafeBytes {
-            // It looks at nothing but the key and the count.
-            rd_kafka_msg_partitioner_murmur2(nil, $0.baseAddress, $0.count, partitions, nil, nil)
-        }
+        // It looks at nothing but the key and the count.
+        return rd_kafka_msg_partitioner_murmur2(
+            nil, key.baseAddress, key.count, partitions, nil, nil)
     }
 }

@@ -47,6 +47,8 @@ package final class TableReader {
     package var isRefused: Bool { refusedPartitions > 0 }
     /// The number of records read from all topics since the start.
     package private(set) var recordsRead: UInt64 = 0
+    /// Of each topic, what was read in other partitions than those of its keys.
+    package private(set) var misplaced: [MisplacedRecords]
 
     private struct Row {
         /// The highest offset delivered.
@@ -93,6 +95,7 @@ package final class TableReader {
         partitions = Array(repeating: [], count: topics.count)
         freshness = TableFreshness(topics: topics.count)
         replay = ReplayProgress(topics: topics.count)
+        misplaced = Array(repeating: MisplacedRecords(), count: topics.count)
         discoverAt = now.monotonic + Self.discoveryInterval
         session = try ConsumerSession(
             settings: settings, role: .table, topics: topics, logger: logger,
@@ -132,6 +135,7 @@ package final class TableReader {
             guard receive(topic: topic, partition: message.partition, offset: message.offset) else {
                 continue
             }
+            compareKey(of: message, topic: topic)
             body(KafkaRecord(message, topic: topic))
         }
         if looked == limit {
@@ -149,6 +153,19 @@ package final class TableReader {
         if partitions[topic][index].isRefused { readAgain(topic, index) }
         recordsRead += 1
         return true
+    }
+
+    /// Counts the record if its partition is not that of its key: it is in order with the key's other
+    /// records only if all of them are in one partition.
+    private func compareKey(of message: borrowing Message, topic: Int) {
+        guard let key = message.key, !key.isEmpty else { return }
+        let home = KeyPartitioner.murmur2(bytes: key, of: Int32(partitions[topic].count))
+        if home != message.partition {
+            misplaced[topic].count += 1
+            misplaced[topic].partition = message.partition
+            misplaced[topic].offset = message.offset
+            misplaced[topic].home = home
+        }
     }
 
     private func failed(_ message: borrowing Message, now: Now) {
@@ -417,4 +434,18 @@ package struct TableProgress: Hashable, Sendable {
     /// How many offsets are left up to the ends. Partitions that were not fetched from yet count as
     /// zero.
     package var remaining: Int64
+}
+
+/// Records of a table that are in other partitions than murmur2 gives their keys, which is Kafka's own
+/// partitioner and `murmur2_random` of librdkafka: written with another one, librdkafka's default for
+/// instance, or before the topic got more partitions.
+package struct MisplacedRecords: Hashable, Sendable {
+    package var count = 0
+    /// Where the last of them is.
+    package var partition: Int32 = 0
+    package var offset: Int64 = 0
+    /// The partition of its key.
+    package var home: Int32 = 0
+
+    package init() {}
 }

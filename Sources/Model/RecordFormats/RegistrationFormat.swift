@@ -13,7 +13,9 @@ extension RecordFormat {
             """
             What one handler of one installation shows: the value of a record of the registrations \
             topic, whose key is `environment/app/installation/handler`. It replaces the one before \
-            it; a null value removes it. Members that repeat a part of the key must agree with it.
+            it; a null value removes it. Members that repeat a part of the key must agree with it. \
+            Its partition is that of its key by `murmur2_random`, which many clients must be told: \
+            [kafka.md](kafka.md#partitioner).
             """, fields: RegistrationField.self, example: exampleRegistration)
     }
 }

@@ -13,7 +13,8 @@ extension RecordFormat {
             "suppression", title: "Suppression",
             """
             Why one token is sent nothing: the value of a record of the suppressions topic, whose key \
-            is `environment/apnsTopic/tokenHex`. A null value revokes it.
+            is `environment/apnsTopic/tokenHex`. A null value revokes it. Its partition is that of \
+            its key by `murmur2_random`: [kafka.md](kafka.md#partitioner).
             """, fields: SuppressionField.self, example: exampleSuppression)
     }
 }

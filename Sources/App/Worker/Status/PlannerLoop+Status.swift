@@ -39,6 +39,7 @@ extension PlannerLoop {
         status.pools = pools(tripped: status.breakers, now: now)
         status.unread = unread
         status.setAside = setAside
+        status.misplaced = misplaced
         status.deadLetters = pipeline.deadLetters.map(WorkerStatus.ReasonCount.init)
         status.redelivered = consumer?.redelivered ?? 0
         let routing = plan.routing
@@ -97,6 +98,11 @@ extension PlannerLoop {
                     reason: reason, count: count)
             }
         }
+    }
+
+    /// What is in other partitions than those of its keys, by topic.
+    var misplaced: [WorkerStatus.MisplacedTopic] {
+        zip(tables.topics, tables.misplaced).map { .init(topic: $0, records: $1) }
     }
 
     private var events: [WorkerStatus.EventCount] {

@@ -20,6 +20,7 @@ extension StatusReport {
             + unmatched.map { ("unmatched", $0.text) }
             + (passedOver ?? []).map { ("passed over", $0.text) }
             + setAside.map { ("set aside", $0.text) }
+            + (misplaced ?? []).map { ("misplaced", $0.text) }
             + budgetRows + [("totals", totalsText)]
         // A single problem is in the summary.
         let findings = (problems.count > 1 ? problems : []).flatMap { problem in
@@ -199,6 +200,13 @@ extension StatusReport.Breaker {
 
 extension StatusReport.SetAside {
     fileprivate var text: String { "\(topic): \(count.withCommas) \(unit), \(reason)" }
+}
+
+extension StatusReport.Misplaced {
+    fileprivate var text: String {
+        "\(topic): \(count.counted("record")) in another partition than the key's, such as "
+            + "\(partition)/\(offset), which belongs in \(belongsIn); see docs/kafka.md"
+    }
 }
 
 extension StatusReport.Budget {

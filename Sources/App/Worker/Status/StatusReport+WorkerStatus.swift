@@ -3,6 +3,7 @@
 
 internal import Delivery
 internal import FoundationEssentials
+internal import KafkaLog
 internal import Pipeline
 internal import PushModel
 
@@ -45,6 +46,11 @@ extension StatusReport {
         passedOver = status.passedOver.compactMap(Unmatched.init)
         setAside = status.setAside.map {
             SetAside(topic: $0.topic, unit: $0.unit, reason: $0.reason, count: $0.count)
+        }
+        misplaced = status.misplaced.filter { $0.records.count > 0 }.map {
+            Misplaced(
+                topic: $0.topic, count: $0.records.count, partition: $0.records.partition,
+                offset: $0.records.offset, belongsIn: $0.records.home)
         }
         restrictions = status.restrictions.map(Restricted.init).sorted {
             ($0.at, $0.what) < ($1.at, $1.what)

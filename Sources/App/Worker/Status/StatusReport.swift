@@ -29,6 +29,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// Nil in the report of a worker from before they were told from those that match.
     package var passedOver: [Unmatched]?
     package var setAside: [SetAside]
+    /// Nil in the report of a worker from before they were counted.
+    package var misplaced: [Misplaced]?
     package var pushes: [Push]
     /// Nil in the report of a worker from before there were restrictions.
     package var restrictions: [Restricted]?
@@ -139,6 +141,15 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var topic: String
         package var count: Int
         package var sample: [Sighting]
+    }
+
+    /// Records that are in other partitions than those of their keys, with the last of them.
+    package struct Misplaced: Codable, Sendable, Equatable {
+        package var topic: String
+        package var count: Int
+        package var partition: Int32
+        package var offset: Int64
+        package var belongsIn: Int32
     }
 
     package struct Sighting: Codable, Sendable, Equatable {

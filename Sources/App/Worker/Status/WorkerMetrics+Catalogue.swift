@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import KafkaLog
 internal import Pipeline
 internal import PushModel
 internal import SchemaRegistry
@@ -110,6 +111,12 @@ extension WorkerMetrics {
             "lamplighter_registration_rows_set_aside_total", .counter, labels: ["topic", "reason"],
             "Rows and targets that could not be used of registrations whose others are in use."
         ) { setAside($0, areRows: true) },
+        metric(
+            "lamplighter_records_misplaced_total", .counter, labels: ["topic"],
+            "Records of registrations, suppressions and restrictions that were read in another "
+                + "partition than murmur2 gives their key, replays included: their producer has "
+                + "another partitioner, and older ones may win after a restart."
+        ) { status in labelled("topic", status.misplaced.map { ($0.topic, $0.records.count) }) },
         counter(
             "lamplighter_registration_rows_without_kind_total",
             "Rows that were taken without their kind, since their app has used up its kinds."

@@ -74,6 +74,8 @@ struct WorkerStatus: Sendable {
     var topicTurns: [TopicTurn] = []
     /// Records and rows of compacted topics that were set aside, by topic and reason.
     var setAside: [SetAsideCount] = []
+    /// Records that are in other partitions than those of their keys, by topic.
+    var misplaced: [MisplacedTopic] = []
     /// Dead letters that were written, by reason.
     var deadLetters: [ReasonCount] = []
     /// Records of events that were read again after a rebalance or a restart of the consumer.
@@ -236,6 +238,11 @@ struct WorkerStatus: Sendable {
 
         /// What is counted.
         var unit: String { isOfRows ? "rows" : "records" }
+    }
+
+    struct MisplacedTopic: Sendable {
+        var topic: String
+        var records: MisplacedRecords
     }
 
     struct ReasonCount: Sendable {

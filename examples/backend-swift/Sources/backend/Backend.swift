@@ -214,6 +214,8 @@ struct Relay {
         for (name, value) in [
             ("bootstrap.servers", settings["KAFKA"]), ("acks", "all"),
             ("enable.idempotence", "true"),
+            // Kafka's own; librdkafka's default is another.
+            ("partitioner", "murmur2_random"),
         ] {
             precondition(
                 rd_kafka_conf_set(configuration, name, value, nil, 0) == RD_KAFKA_CONF_OK, name)
