@@ -62,16 +62,16 @@ internal import Testing
         let server = try DeliverySimulator()
         let bench = try Self.warm(kind, server)
         server.simulator.perform(.addRule(ScriptedRule(connections: 2...2, answer: .silence)))
-        var submitted = 0
-        var accepted = 0
+        // So many at once that each connection gets some.
+        bench.submit(256)
+        let answered = bench.collect(100).count
+        #expect(answered < 256)
         let isReplaced = bench.wait {
-            bench.submit(32)
-            submitted += 32
-            accepted += bench.collect(24, within: .seconds(1)).count
+            bench.submit(1)
+            _ = bench.collect(1)
             return bench.connectionCounts.retiredForSilence == 1
         }
         #expect(isReplaced)
-        #expect(submitted - accepted < 200)
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -85,7 +85,10 @@ internal import Testing
         bench.submit(512)
         #expect(bench.collect(512).allSatisfy { $0.status == 500 })
         bench.submit(256)
-        #expect(bench.collect(256).allSatisfy { $0.status == 500 && !$0.isOutlier })
+        // What is left on a connection that is being replaced counts as its own.
+        let outcomes = bench.collect(256)
+        #expect(outcomes.allSatisfy { $0.status == 500 })
+        #expect(outcomes.count { !$0.isOutlier } > 128)
         // The shortest waits between replacements are 20, 40 and 80 ms, all later ones 100 ms.
         #expect(bench.connectionCounts.retiredForFailures < 50)
     }

@@ -124,6 +124,8 @@ package struct OutlierDetection: Sendable {
     ///   does so no longer.
     package mutating func began(_ census: Census, at now: MonotonicTime) -> Bool {
         lookedAt = now
+        // A transport that connects on demand may have none. The next is presumed as ill as they.
+        guard census.connections > 0 else { return false }
         let hasRecovered = wereMostFaulting && !census.mostAreFaulting && census.connections > 1
         wereMostFaulting = census.mostAreFaulting
         if census.connections > 1 { hasReplacedOnly = false }
