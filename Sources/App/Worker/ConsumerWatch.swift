@@ -137,7 +137,7 @@ struct ConsumerWatch {
 
     /// Reports partitions that stand before an open transaction: at once, every minute, and once when
     /// they are all read on.
-    mutating func report(_ open: [OpenTransaction], now: Now, logger: Logger) {
+    mutating func report(openTransactions open: [OpenTransaction], now: Now, logger: Logger) {
         guard let first = open.first else {
             if transactionsReportedAt != nil { logger.notice("no transaction holds a partition") }
             transactionsReportedAt = nil

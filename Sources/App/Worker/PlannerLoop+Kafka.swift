@@ -203,7 +203,8 @@ extension PlannerLoop {
         watch.report(troubledTopics(now: now), now: now, logger: logger)
         if let consumer {
             consumer.watchTransactions(now: now)
-            watch.report(consumer.openTransactions(now: now), now: now, logger: logger)
+            watch.report(
+                openTransactions: consumer.openTransactions(now: now), now: now, logger: logger)
         }
         watch.report(forgotten: pipeline.load.forgotten, now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
