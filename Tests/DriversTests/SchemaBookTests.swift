@@ -35,7 +35,7 @@ import Testing
         Self.words(book.lookup(SchemaID(rawValue: number), now: Self.time(seconds)).0)
     }
 
-    /// The number of the schema that the next lane fetches; nil if it fetches none.
+    /// The number of the schema that the next fetcher fetches; nil if it fetches none.
     private func fetch(_ book: inout SchemaBook, _ seconds: Int = 0) -> UInt32? {
         guard case .fetch(let schema) = book.turn(now: Self.time(seconds)) else { return nil }
         return schema.rawValue
@@ -126,8 +126,8 @@ import Testing
         #expect(fetch(&asked, 50) == 7)
     }
 
-    @Test func `schemas that are never answered leave a lane to the others`() {
-        var book = Self.book { $0.lanesMax = 3 }
+    @Test func `schemas that are never answered leave a fetcher to the others`() {
+        var book = Self.book { $0.fetchersMax = 3 }
         let slow: [UInt32] = [1, 2, 3, 4, 5]
         _ = fetches(&book, of: slow, in: 0..<1) { _, _ in .failed("timeout", retryAfter: .zero) }
         for number in slow { _ = look(&book, number, 10) }
@@ -182,7 +182,7 @@ import Testing
         #expect(Self.words(book.lookup(SchemaID(rawValue: 2), now: now).0) == "pending")
     }
 
-    @Test func `lanes that fail together have tried once`() {
+    @Test func `fetchers that fail together have tried once`() {
         var book = Self.book()
         for number: UInt32 in 1...3 { _ = look(&book, number) }
         for number: UInt32 in 1...3 { #expect(fetch(&book) == number) }

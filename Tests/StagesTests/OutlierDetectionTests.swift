@@ -40,7 +40,7 @@ private final class Connections {
         return detection.isOfPool(census)
     }
 
-    func judge(at time: Duration = .zero) -> [OutlierDetection.Verdict] {
+    func judge(at time: Duration = .zero) -> [OutlierDetection.Judgement] {
         var census = census
         if detection.began(census, at: .after(time)) {
             for index in healths.indices { healths[index].forget() }
@@ -65,9 +65,9 @@ private final class Connections {
         for count in 1...20 {
             let isOfPool = pool.fail(on: 0)
             #expect(!isOfPool, "fault \(count)")
-            let verdicts = pool.judge()
-            let first: OutlierDetection.Verdict = count < 20 ? .keep : .retire(.failures)
-            #expect(verdicts == [first, .keep, .keep, .keep], "fault \(count)")
+            let judgements = pool.judge()
+            let first: OutlierDetection.Judgement = count < 20 ? .keep : .retire(.failures)
+            #expect(judgements == [first, .keep, .keep, .keep], "fault \(count)")
         }
     }
 
@@ -162,9 +162,9 @@ private final class Connections {
         var replaced = 0
         for second in 0..<3600 {
             for index in 0..<4 { pool.fail(2, on: index) }
-            let verdicts = pool.judge(at: .seconds(second))
-            #expect(!verdicts.contains(.avoid))
-            if let index = verdicts.firstIndex(of: .retire(.allFail)) {
+            let judgements = pool.judge(at: .seconds(second))
+            #expect(!judgements.contains(.avoid))
+            if let index = judgements.firstIndex(of: .retire(.allFail)) {
                 replaced += 1
                 pool.replace(index, at: .seconds(second))
                 // What is opened now is doubted: the pool is as ill as before.
@@ -201,11 +201,11 @@ private final class Connections {
         pool.healths[0].woken(at: .after(.zero))
         pool.inFlight[0] = 5
         let answered: [Duration] = [.zero, .milliseconds(2_999), .seconds(3)]
-        let verdicts = answered.map { time in
+        let judgements = answered.map { time in
             pool.succeed(1, on: 1, at: time)
             return pool.judge(at: time)[0]
         }
-        #expect(verdicts == [.keep, .keep, .retire(.silence)])
+        #expect(judgements == [.keep, .keep, .retire(.silence)])
     }
 
     @Test func `a silence is none where nothing is in flight, others are silent or all are slow`() {

@@ -116,8 +116,8 @@ package struct SinglePush: Sendable {
         let deadline = ContinuousClock.now + timeout
         var outcome = PushOutcome(slot: 0, kind: .unprocessed)
         while ContinuousClock.now < deadline {
-            let count = withUnsafeMutableBytes(of: &outcome) { bytes in
-                port.collect(into: bytes.bindMemory(to: PushOutcome.self))
+            let count = withUnsafeMutablePointer(to: &outcome) { outcome in
+                port.collect(into: UnsafeMutableBufferPointer(start: outcome, count: 1))
             }
             if count > 0 { return outcome }
             DeliveryThreads.nap(on: port, atMost: .milliseconds(50))

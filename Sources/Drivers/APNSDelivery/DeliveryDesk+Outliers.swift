@@ -47,11 +47,11 @@ extension DeliveryDesk {
             }
             pools[pool].ill = census.faulting
             for index in pools[pool].places where connections[index].isWanted {
-                let verdict = pools[pool].outliers.judge(
+                let judgement = pools[pool].outliers.judge(
                     connections[index].health, inFlight: connections[index].inFlightCount,
                     in: census, at: now.monotonic)
-                connections[index].health.isAvoided = verdict != .keep
-                guard case .retire(let cause) = verdict else { continue }
+                connections[index].health.isAvoided = judgement != .keep
+                guard case .retire(let cause) = judgement else { continue }
                 replace(index, cause, left: census.connections - 1, connections)
                 break
             }

@@ -35,6 +35,6 @@ package struct RegistrySettings: Sendable {
     package var wantedMax = 10_000
     /// How long a schema is waited for after somebody has last asked for it.
     package var wantedLife = Duration.seconds(60)
-    /// How many schemas are asked for at a time; at least 2, since one lane takes none that has failed.
-    package var lanesMax = 4
+    /// How many schemas are asked for at a time; at least 2, since one fetcher takes none that has failed.
+    package var fetchersMax = 4
 }

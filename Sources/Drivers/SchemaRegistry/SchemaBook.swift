@@ -24,11 +24,11 @@ struct SchemaBook {
         case unreachable(String)
     }
 
-    /// What a lane, which asks for one schema at a time, is to do.
+    /// What a fetcher, which asks for one schema at a time, is to do.
     enum Turn: Equatable {
         case fetch(SchemaID)
         case wait(until: MonotonicTime)
-        /// Nothing is wanted, or the lanes that are fetching go on.
+        /// Nothing is wanted, or the fetchers that are fetching go on.
         case end
     }
 
@@ -137,10 +137,10 @@ struct SchemaBook {
 
     // MARK: Asking
 
-    /// Whether a lane more would find something to do.
+    /// Whether a fetcher more would find something to do.
     func isDue(now: MonotonicTime) -> Bool { place(now) != nil }
 
-    /// What one more lane is to do. Of a schema to fetch the end must be told by `ended`.
+    /// What one more fetcher is to do. Of a schema to fetch the end must be told by `ended`.
     mutating func turn(now: MonotonicTime) -> Turn {
         forgetUnwanted(now)
         if let place = place(now) {
@@ -157,13 +157,13 @@ struct SchemaBook {
         return due > now ? .wait(until: due) : .end
     }
 
-    /// The place of the schema to ask for; nil if it is not time. One lane is kept for those that have
+    /// The place of the schema to ask for; nil if it is not time. One fetcher is kept for those that have
     /// not failed before, so that answers which never come hold up none that would.
     private func place(_ now: MonotonicTime) -> Int? {
-        // One lane finds out whether the registry is back.
+        // One fetcher finds out whether the registry is back.
         if let failure, now < failure.nextTry || fetching > 0 { return nil }
         guard let first = waiting.first, wanted(first).due <= now else { return nil }
-        if retrying < settings.lanesMax - 1 { return 0 }
+        if retrying < settings.fetchersMax - 1 { return 0 }
         return waiting.firstIndex { wanted($0).failures == 0 }
     }
 
@@ -203,7 +203,7 @@ struct SchemaBook {
     }
 
     private mutating func notReached(_ cause: String, _ now: MonotonicTime) {
-        // Lanes that had begun together fail together, which is one try.
+        // Fetchers that had begun together fail together, which is one try.
         if let failure, now < failure.nextTry { return }
         let tries = (failure?.tries ?? 0) + 1
         failure = Failure(

@@ -17,7 +17,7 @@ package final class SchemaSource: Sendable {
         /// The instance that answered last, for the next thread.
         var preferred = 0
         /// How many threads run.
-        var lanes = 0
+        var fetchers = 0
         /// Whether one of them waits until a schema is due. The others end meanwhile.
         var isWatched = false
         var isStopped = false
@@ -62,14 +62,14 @@ package final class SchemaSource: Sendable {
 
     /// What is known of a schema. One that is not known is fetched, and `changed` is called then.
     package func lookup(_ schema: SchemaID) -> SchemaAnswer {
-        let (answer, needsLane) = state.withLock { state in
+        let (answer, needsFetcher) = state.withLock { state in
             let now = Self.now()
             let (answer, isNew) = state.book.lookup(schema, now: now)
-            // The first lane waits for its time as well, and one that could not be started is missed.
-            let isIdle = state.lanes == 0 && state.book.wantedCount > 0
-            return (answer, (isIdle || isNew) && state.addsLane(settings, now, must: isIdle))
+            // The first fetcher waits for its time as well, and one that could not be started is missed.
+            let isIdle = state.fetchers == 0 && state.book.wantedCount > 0
+            return (answer, (isIdle || isNew) && state.addsFetcher(settings, now, must: isIdle))
         }
-        if needsLane { startLane() }
+        if needsFetcher { startFetcher() }
         return answer
     }
 
@@ -97,12 +97,12 @@ package final class SchemaSource: Sendable {
 
     // MARK: The threads
 
-    private func startLane() {
+    private func startFetcher() {
         do throws(SystemError) {
             try NamedThread.detach(name: "schemas") { self.run() }
         } catch {
             // Whoever waits asks again.
-            state.withLock { $0.lanes -= 1 }
+            state.withLock { $0.fetchers -= 1 }
         }
     }
 
@@ -130,15 +130,15 @@ package final class SchemaSource: Sendable {
         }
     }
 
-    /// What the calling lane is to do. It starts another one if there is more.
+    /// What the calling fetcher is to do. It starts another one if there is more.
     private func turn() -> SchemaBook.Turn {
-        let (turn, needsLane) = state.withLock { state in
+        let (turn, needsFetcher) = state.withLock { state in
             let now = Self.now()
             let turn = state.turn(now)
-            if turn == .end { state.lanes -= 1 }
-            return (turn, turn != .end && state.addsLane(settings, now))
+            if turn == .end { state.fetchers -= 1 }
+            return (turn, turn != .end && state.addsFetcher(settings, now))
         }
-        if needsLane { startLane() }
+        if needsFetcher { startFetcher() }
         return turn
     }
 
@@ -157,14 +157,14 @@ extension SchemaSource.State {
         return turn
     }
 
-    /// Counts one more lane, if there may be one and it has something to do.
-    fileprivate mutating func addsLane(
+    /// Counts one more fetcher, if there may be one and it has something to do.
+    fileprivate mutating func addsFetcher(
         _ settings: RegistrySettings, _ now: MonotonicTime, must: Bool = false
     ) -> Bool {
-        guard !isStopped, lanes < settings.lanesMax, must || book.isDue(now: now) else {
+        guard !isStopped, fetchers < settings.fetchersMax, must || book.isDue(now: now) else {
             return false
         }
-        lanes += 1
+        fetchers += 1
         return true
     }
 }

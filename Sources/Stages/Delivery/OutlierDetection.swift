@@ -41,7 +41,7 @@ package struct OutlierDetection: Sendable {
         case allFail
     }
 
-    package enum Verdict: Equatable, Sendable {
+    package enum Judgement: Equatable, Sendable {
         case keep
         /// Send nothing more on it while the others take pushes.
         case avoid
@@ -92,7 +92,7 @@ package struct OutlierDetection: Sendable {
         if left == 0 { hasReplacedOnly = true }
     }
 
-    /// A connection was retired by a verdict.
+    /// A connection was retired by a judgement.
     /// - Parameter left: how many others the pool has.
     package mutating func replaced(left: Int, at now: MonotonicTime) {
         if now - retiredAt >= Self.calm { retirements = 0 }
@@ -136,7 +136,7 @@ package struct OutlierDetection: Sendable {
     /// Judges one connection of the census.
     package mutating func judge(
         _ health: ConnectionHealth, inFlight: Int, in census: Census, at now: MonotonicTime
-    ) -> Verdict {
+    ) -> Judgement {
         if census.connections == 1, hasReplacedOnly, health.answers >= Self.answersMin,
             health.failures * 2 < health.answers
         {
