@@ -105,7 +105,7 @@ struct `Explain on the command line` {
         result.expect(
             "'com.example.Stranger' is no app of this configuration's apns.credentials, which have",
             TestApp.home, "Installation \(name): 1 registration of that app in Kafka.",
-            "No worker can read it: no credential serves app 'com.example.Stranger'")
+            "No worker can read it: no credential serves this app")
         let nothing = try await fleet.command(question + ["com.example.Strangre"])
         #expect(nothing.status == 64)
         nothing.expect("is no app of this configuration's", "is it misspelt?")

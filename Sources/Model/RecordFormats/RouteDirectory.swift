@@ -34,8 +34,7 @@ package struct RouteDirectory {
     package func app(named name: UnsafeRawBufferPointer) throws(UnreadableRecord) -> AppID {
         guard let index = apps.find(name, prefix: nil) else {
             throw UnreadableRecord(
-                .unknownApp,
-                "no credential serves app '\(Self.text(name))': add it to apns.credentials")
+                .unknownApp, "no credential serves this app: add it to apns.credentials")
         }
         return AppID(rawValue: index)
     }
@@ -45,8 +44,7 @@ package struct RouteDirectory {
     ) throws(UnreadableRecord) -> RouteID {
         guard let index = routes.find(apnsTopic, prefix: environment.rawValue) else {
             throw UnreadableRecord(
-                .unknownApp,
-                "no credential serves apns-topic '\(Self.text(apnsTopic))' in \(environment.name)")
+                .unknownApp, "no credential serves this apns-topic in this environment")
         }
         return RouteID(rawValue: index)
     }
@@ -59,11 +57,6 @@ package struct RouteDirectory {
                 .unservedEnvironment,
                 "no credential serves this app in \(environment.name): add the environment")
         }
-    }
-
-    /// A name as a record has it, for a message.
-    private static func text(_ name: UnsafeRawBufferPointer) -> String {
-        String(decoding: name.prefix(100), as: UTF8.self).printable
     }
 
     private static func position(_ app: AppID, _ environment: PushEnvironment) -> Int {
