@@ -47,7 +47,10 @@ internal import Testing
             return bench.connectionCounts.retiredForFailures == 1
         }
         #expect(isReplaced)
-        #expect(failed.allSatisfy { $0.isOutlier == ($0.status >= 500) })
+        // A connection's first two faults may be their tokens' own.
+        let faults = failed.filter { $0.status >= 500 }
+        #expect(faults.count { !$0.isOutlier } <= 2)
+        #expect(failed.allSatisfy { $0.status >= 500 || !$0.isOutlier })
         // What was in flight on it when it was retired has come back by now.
         for _ in 0..<20 {
             bench.submit(256)
@@ -102,12 +105,30 @@ internal import Testing
         server.simulator.perform(
             .addRule(ScriptedRule(answer: .reason(500, "InternalServerError"))))
         bench.submit(64)
-        #expect(bench.collect(64).allSatisfy { $0.status == 500 && $0.isOutlier })
+        #expect(bench.collect(64).count { $0.status == 500 && $0.isOutlier } >= 62)
         #expect(bench.wait { bench.connectionCounts.retiredForFailures == 1 })
         bench.submit(64)
         // libcurl connects on demand, and has no connection to ask while one follows another.
         let later = bench.collect(64)
         #expect(later.allSatisfy { $0.status == 500 })
         #expect(later.count { !$0.isOutlier } > 32)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `faults among other answers of an only connection become the pool's`(
+        _ kind: TransportKind
+    ) throws {
+        let server = try DeliverySimulator()
+        let bench = try Self.warm(kind, server, connections: 1)
+        server.simulator.perform(
+            .addRule(ScriptedRule(share: 0.7, answer: .reason(500, "InternalServerError"))))
+        var ofPool = 0
+        let isPool = bench.wait {
+            bench.submit(64)
+            ofPool += bench.collect(64).count { $0.status == 500 && !$0.isOutlier }
+            return ofPool > 200
+        }
+        #expect(isPool)
+        #expect(bench.connectionCounts.retiredForFailures > 0)
     }
 }

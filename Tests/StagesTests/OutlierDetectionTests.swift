@@ -30,14 +30,15 @@ private final class Connections {
     /// - Returns: whether the last of these faults was the pool's.
     @discardableResult
     func fail(
-        _ count: Int = 1, on index: Int, _ failure: ConnectionHealth.Failure = .fault
+        _ count: Int = 1, on index: Int, _ failure: ConnectionHealth.Failure = .fault,
+        at time: Duration = .zero
     ) -> Bool {
         for _ in 0..<count {
             tokens += 1
             healths[index].failed(failure, token: tokens)
             detection.failed(failure)
         }
-        return detection.isOfPool(census)
+        return detection.isOfPool(census, at: .after(time))
     }
 
     func judge(at time: Duration = .zero) -> [OutlierDetection.Judgement] {
@@ -54,7 +55,7 @@ private final class Connections {
 
     func replace(_ index: Int, at time: Duration = .zero) {
         detection.replaced(left: healths.count - 1, at: .after(time))
-        healths[index] = detection.presumption
+        healths[index] = detection.opened(others: healths.count - 1)
     }
 }
 
@@ -115,6 +116,7 @@ private final class Connections {
     @Test func `of a pool without faults but one no fault is the pool's, however many there are`() {
         for count in 2...12 {
             let pool = Connections(count)
+            for index in 1..<count { pool.succeed(1, on: index) }
             let isOfPool = pool.fail(1000, on: 0)
             #expect(!isOfPool)
         }
@@ -135,7 +137,34 @@ private final class Connections {
         pool.replace(0)
         pool.succeed(20, on: 0)
         _ = pool.judge()
-        #expect(!pool.fail(3, on: 0))
+        #expect(pool.fail(3, on: 0, at: .milliseconds(999)), "it may not be replaced yet")
+        pool.succeed(20, on: 0)
+        #expect(!pool.fail(3, on: 0, at: .seconds(1)))
+    }
+
+    @Test func `connections that end after a fault each leave the next one doubted`() {
+        let pool = Connections(1)
+        pool.healths[0] = pool.detection.opened(others: 0)
+        #expect(!pool.fail(on: 0))
+        pool.healths[0] = pool.detection.opened(others: 0)
+        #expect(pool.fail(on: 0))
+        pool.detection.accepted(after: .milliseconds(20))
+        #expect(!pool.detection.opened(others: 0).isFaulting)
+    }
+
+    @Test func `two ill connections of four are both outliers`() {
+        let pool = Connections(4)
+        for index in 0..<2 { pool.fail(32, on: index) }
+        for index in 2..<4 { pool.succeed(32, on: index) }
+        #expect(pool.judge() == [.retire(.failures), .retire(.failures), .keep, .keep])
+    }
+
+    @Test func `connections that have answered nothing yet prove nothing`() {
+        let refused = Connections(4)
+        refused.fail(32, on: 0, .refusal)
+        #expect(refused.judge()[0] == .keep)
+        let faulting = Connections(4)
+        #expect(faulting.fail(3, on: 0), "nobody says that the others do better")
     }
 
     @Test func `an outlier is avoided while the last replacement is too recent`() {
@@ -194,6 +223,7 @@ private final class Connections {
         pool.succeed(8, on: 1, at: .seconds(100))
         #expect(pool.judge(at: .seconds(100)) == [.keep, .keep, .keep])
         #expect(pool.healths[2].failures == 0)
+        #expect(pool.census.faulting == 0, "what was doubted has proven itself")
     }
 
     @Test func `a connection that is silent while others answer is retired after three seconds`() {

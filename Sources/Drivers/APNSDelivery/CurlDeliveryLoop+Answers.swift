@@ -182,6 +182,7 @@ extension CurlDeliveryLoop {
         guard connections[index].machine.isDead else { return }
         desk.count(\.connectionsLost, of: connections[index].pool)
         noteLoss(index, "requests time out and nothing is answered")
+        desk.lostConnection(index, of: connections)
         abandon(index)
     }
 

@@ -30,10 +30,11 @@ extension CurlDeliveryLoop {
                 desk.pools[pool].connectAt = later
                 continue
             }
+            let health = desk.presumption(ofPool: pool, connections)
             connections[vacant].begin(
                 limits: desk.pools[pool].settings.limits, at: desk.now.monotonic,
                 jitter: Double(desk.random.next(below: 1001)) / 1000)
-            connections[vacant].health = desk.pools[pool].outliers.presumption
+            connections[vacant].health = health
         }
     }
 

@@ -17,12 +17,22 @@ extension DeliveryDesk {
         let pool = connections[index].pool
         let token = StableHash.hash64(UnsafeRawBufferPointer(slab.token(slot)), seed: 0)
         connections[index].health.failed(failure, token: token)
-        pools[pool].outliers.failed(failure)
+        pools[pool].outliers.failed(failure, isLeft: !connections[index].isWanted)
         pools[pool].lastFailed = index
         guard failure == .fault else { return false }
         // What is left on a connection that was retired says nothing of those that it was left for.
-        return !connections[index].isWanted
-            || !pools[pool].outliers.isOfPool(census(of: pool, connections))
+        guard connections[index].isWanted else { return true }
+        // A lone fault may be the token's, or the first of the pool's.
+        return connections[index].health.isFaulting
+            && !pools[pool].outliers.isOfPool(census(of: pool, connections), at: now.monotonic)
+    }
+
+    /// A connection is opened: what is presumed of it.
+    mutating func presumption<Connection: PooledConnection & ~Copyable>(
+        ofPool pool: Int, _ connections: ConnectionPlaces<Connection>
+    ) -> ConnectionHealth {
+        let wanted = census(of: pool, connections).connections
+        return pools[pool].outliers.opened(others: wanted)
     }
 
     /// A connection ended with requests in flight.
@@ -40,6 +50,7 @@ extension DeliveryDesk {
     ) {
         guard phase == .running else { return }
         for pool in pools.indices where pools[pool].outliers.isDue(at: now.monotonic) {
+            forgetOld(pool, connections)
             var census = census(of: pool, connections)
             if pools[pool].outliers.began(census, at: now.monotonic) {
                 for index in pools[pool].places { connections[index].health.forget() }
@@ -55,6 +66,19 @@ extension DeliveryDesk {
                 replace(index, cause, left: census.connections - 1, connections)
                 break
             }
+        }
+    }
+
+    /// How long what was answered tells of a connection: one that gets nothing for its failures must
+    /// get something again.
+    private static var memory: Duration { .seconds(60) }
+
+    private func forgetOld<Connection: PooledConnection & ~Copyable>(
+        _ pool: Int, _ connections: ConnectionPlaces<Connection>
+    ) {
+        for index in pools[pool].places where connections[index].health.answers > 0 {
+            let silence = now.monotonic - connections[index].health.answeredAt
+            if silence >= Self.memory { connections[index].health.forget() }
         }
     }
 

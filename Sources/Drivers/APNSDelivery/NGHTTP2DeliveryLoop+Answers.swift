@@ -54,7 +54,8 @@ extension NGHTTP2DeliveryLoop {
         let pool = connections[index].pool
         var answered = 0
         var authenticated = 0
-        var failed = 0
+        // Answers that the connection's health has not been told: it is told them in order.
+        var succeeded = 0
         var accepted: PushSlot?
         for end in ends {
             let slot = end.stream.pointee.tag
@@ -65,13 +66,15 @@ extension NGHTTP2DeliveryLoop {
                 // Nothing can follow that would change a 200, so a stream cut after it is accepted.
                 answered &+= 1
                 authenticated &+= 1
+                succeeded &+= 1
                 accepted = slot
                 desk.accepted(slot)
             } else if end.stream.pointee.isAnswered {
                 answered &+= 1
+                connections[index].health.succeeded(succeeded, at: desk.now.monotonic)
                 let effect = rejected(index, end.stream)
                 if effect.isAuthenticated { authenticated &+= 1 }
-                if effect.isFailure { failed &+= 1 }
+                succeeded = effect.isFailure ? 0 : 1
             } else if end.isRefused {
                 desk.counts.refused &+= 1
                 desk.pools[pool].sizing.faulted(1)
@@ -84,7 +87,7 @@ extension NGHTTP2DeliveryLoop {
         }
         if let accepted { desk.noteAnswerTime(of: accepted, pool: pool) }
         if answered > 0 {
-            connections[index].health.succeeded(answered &- failed, at: desk.now.monotonic)
+            connections[index].health.succeeded(succeeded, at: desk.now.monotonic)
         }
         desk.pools[pool].returned(ends.count)
         connections[index].machine.streamsEnded(

@@ -36,10 +36,11 @@ extension NGHTTP2DeliveryLoop {
 
     private mutating func connect(_ index: Int) {
         let settings = desk.pools[connections[index].pool].settings
+        let health = desk.presumption(ofPool: connections[index].pool, connections)
         connections[index].begin(
             limits: settings.limits, at: desk.now.monotonic,
             jitter: Double(desk.random.next(below: 1001)) / 1000)
-        connections[index].health = desk.pools[connections[index].pool].outliers.presumption
+        connections[index].health = health
         lookupsOwed += 1
         resolver.resolve(
             host: settings.host, port: settings.port,

@@ -30,7 +30,7 @@ package struct ConnectionHealth: BitwiseCopyable, Sendable {
     package static let window = 32
     private static let faultsMin = 3
 
-    private let isDoubted: Bool
+    private var isDoubted: Bool
 
     /// - Parameter isDoubted: whether the connection counts as faulting until it has proven otherwise.
     package init(isDoubted: Bool = false) { self.isDoubted = isDoubted }
@@ -67,7 +67,7 @@ package struct ConnectionHealth: BitwiseCopyable, Sendable {
     }
 
     /// What was answered so far counts no more.
-    package mutating func forget() { (failed, faulty, answers) = (0, 0, 0) }
+    package mutating func forget() { (failed, faulty, answers, isDoubted) = (0, 0, 0, false) }
 
     // MARK: Judgements
 

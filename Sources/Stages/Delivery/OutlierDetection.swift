@@ -13,6 +13,9 @@ package struct OutlierDetection: Sendable {
     package struct Census: Sendable {
         package private(set) var connections = 0
         package private(set) var faulting = 0
+        /// Those that have answered something, or count as faulting all the same.
+        private var judged = 0
+        /// The answers of those that are not faulting.
         fileprivate var answers = 0
         fileprivate var failures = 0
         fileprivate var answeredAt = MonotonicTime(nanoseconds: 0)
@@ -21,14 +24,18 @@ package struct OutlierDetection: Sendable {
 
         package mutating func add(_ health: ConnectionHealth) {
             connections += 1
-            if health.isFaulting { faulting += 1 }
-            answers += health.answers
-            failures += health.failures
+            if health.isFaulting {
+                faulting += 1
+            } else {
+                answers += health.answers
+                failures += health.failures
+            }
+            if health.isFaulting || health.answers > 0 { judged += 1 }
             answeredAt = max(answeredAt, health.answeredAt)
         }
 
-        /// Whether most connections have faults.
-        package var mostAreFaulting: Bool { faulting * 2 > connections }
+        /// Whether most connections have faults, of those that have answered something.
+        package var mostAreFaulting: Bool { faulting * 2 > judged }
     }
 
     /// Why a connection is replaced.
@@ -57,6 +64,8 @@ package struct OutlierDetection: Sendable {
     /// Whether the pool's only connection has been replaced and the new one is unproven.
     private var hasReplacedOnly = false
     private var wereMostFaulting = false
+    /// Whether the pool's latest answer was a fault.
+    private var isLatestFault = false
     private var isAlert = false
     private var lookedAt = MonotonicTime(nanoseconds: .min)
     /// The longest answer time of late.
@@ -76,13 +85,17 @@ package struct OutlierDetection: Sendable {
     // MARK: Facts
 
     /// A request failed.
-    package mutating func failed(_ failure: ConnectionHealth.Failure) {
+    /// - Parameter isLeft: whether its connection has been given up before.
+    package mutating func failed(_ failure: ConnectionHealth.Failure, isLeft: Bool = false) {
         isAlert = true
-        if failure == .fault { faultsSince += 1 }
+        guard failure == .fault, !isLeft else { return }
+        faultsSince += 1
+        isLatestFault = true
     }
 
     /// A push was accepted this long after it was sent. A sample is enough.
     package mutating func accepted(after time: Duration) {
+        isLatestFault = false
         answerTime = time > answerTime ? time : answerTime - (answerTime - time) / 16
     }
 
@@ -105,13 +118,18 @@ package struct OutlierDetection: Sendable {
 
     // MARK: Judgements
 
-    /// What is presumed of a connection that is opened now: as little as of those before it, while
-    /// most of them have faults.
-    package var presumption: ConnectionHealth { ConnectionHealth(isDoubted: wereMostFaulting) }
+    /// A connection is opened.
+    /// - Parameter others: how many the pool has.
+    /// - Returns: what is presumed of it: as little as of those before it, while most of them have
+    ///   faults. Connections that end after an answer or two leave no other trace of their faults.
+    package mutating func opened(others: Int) -> ConnectionHealth {
+        if others == 0, isLatestFault { hasReplacedOnly = true }
+        return ConnectionHealth(isDoubted: wereMostFaulting || isLatestFault)
+    }
 
     /// Whether a fault is the pool's, and not only of the connection that had it.
-    package func isOfPool(_ census: Census) -> Bool {
-        census.mostAreFaulting && (census.connections > 1 || hasReplacedOnly)
+    package func isOfPool(_ census: Census, at now: MonotonicTime) -> Bool {
+        census.mostAreFaulting && (census.connections > 1 || hasReplacedOnly || now < retireAt)
     }
 
     /// Whether it is time to judge the connections.
@@ -164,14 +182,16 @@ package struct OutlierDetection: Sendable {
         return isQuiet ? .silence : nil
     }
 
-    /// Whether at least half of the connection's requests failed, and of the others' at most a quarter
-    /// of that share.
+    /// Whether at least half of the connection's requests failed, and at most a quarter of that share of
+    /// those on the others that are well.
     private func isFailingAlone(_ health: ConnectionHealth, in census: Census) -> Bool {
         guard health.answers >= Self.answersMin, health.failures * 2 >= health.answers else {
             return false
         }
-        let othersAnswers = census.answers - health.answers
-        let othersFailures = census.failures - health.failures
+        let isCounted = !health.isFaulting
+        let othersAnswers = census.answers - (isCounted ? health.answers : 0)
+        let othersFailures = census.failures - (isCounted ? health.failures : 0)
+        guard othersAnswers >= Self.answersMin else { return false }
         return othersFailures * health.answers * 4 <= health.failures * othersAnswers
     }
 }

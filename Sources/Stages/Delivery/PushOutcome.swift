@@ -27,11 +27,11 @@ package struct PushOutcome: BitwiseCopyable {
     /// The seconds to wait that a `retry-after` header asks for. Apple documents no such header,
     /// but a proxy may send one.
     package var retryAfterSeconds: UInt16
+    /// Whether the push failed on a connection that fails while the pool's others do not, so that the
+    /// failure says nothing of the pool. It stands where there is room for it.
+    package var isOutlier = false
     /// When the request was given to the connection; zero if it never was.
     package var sentAt: MonotonicTime
-    /// Whether the push failed on a connection that fails while the pool's others do not, so that the
-    /// failure says nothing of the pool.
-    package var isOutlier = false
 
     package init(
         slot: PushSlot, kind: Kind, status: UInt16 = 0, reason: APNSReason = .none,

@@ -107,7 +107,10 @@ extension Behaviour {
                 trial.connectionCounts.retiredForFailures == 1
             }
             trial.deliver(200)
-            #expect(trial.outcomes.allSatisfy { $0.isOutlier == ($0.status == 500) })
+            // Its first two faults may be their tokens' own.
+            let blamed = trial.outcomes.count { $0.isOutlier }
+            #expect(blamed + 2 >= trial.outcomes.count { $0.status == 500 })
+            #expect(trial.outcomes.allSatisfy { $0.status == 500 || !$0.isOutlier })
             return trial
         },
     ]
