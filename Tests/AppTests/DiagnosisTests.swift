@@ -204,7 +204,8 @@ internal import Testing
     ) {
         let text = problem(.running, events(outcome, before: 10, now: 60))
         #expect(text.hasPrefix("warning: 60 of the last 100 events of orders "), "\(text)")
-        #expect(problem(.running, events(outcome, before: 40, now: 60)).isEmpty, "as before")
+        let asBefore = problem(.running, events(outcome, before: 40, now: 60))
+        #expect(asBefore.isEmpty == (outcome == "filtered"), "no event is meant to expire")
         #expect(problem(.running, events(outcome, before: 0, now: 49)).isEmpty, "less than half")
     }
 
@@ -213,6 +214,12 @@ internal import Testing
             problem { $0.events = [.init(topic: "orders", outcome: outcome, count: 10)] }
         }
         #expect(fresh("filtered").isEmpty)
+        let purge = problem { status in
+            status.earlier.events = [.init(topic: "orders", outcome: "matched", count: 1000)]
+            status.events = status.earlier.events
+            status.events.append(.init(topic: "orders", outcome: "filtered", count: 99))
+        }
+        #expect(purge.isEmpty, "some records in a row")
         #expect(
             fresh("expired").hasPrefix(
                 "warning: 10 of the last 10 events of orders had expired when they were read."))
@@ -237,6 +244,11 @@ internal import Testing
             $0.eventToAccepted = accepted(100, late: 100)
         }
         #expect(past.isEmpty)
+        let paced = problem {
+            $0.promptTypes = [.widgets]
+            $0.eventToAccepted = accepted(0, late: 100)
+        }
+        #expect(paced.isEmpty, "controls are meant to wait")
         let waiting = problem { $0.oldestWaiting = .seconds(50) }
         #expect(waiting.hasPrefix("warning: The oldest push that waits is of an event 50 s ago."))
         #expect(problem { $0.oldestWaiting = .seconds(39) }.isEmpty)

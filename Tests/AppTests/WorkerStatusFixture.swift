@@ -19,6 +19,7 @@ extension WorkerStatus {
         status.index.elapsed = .seconds(100)
         status.earlier.elapsed = .seconds(90)
         status.earlier.readAt = .seconds(100)
+        status.promptTypes = Set(PushType.allTypes)
         status.partitions = [Partition(topic: "orders", partition: 3, lag: 7)]
         return status
     }

@@ -29,6 +29,9 @@ import Testing
             reading.turn()
             return reading.assignments.map(\.topic) == [1]
         }
+        #expect(reading.consumer.missingTopics == ["events"])
+        reading.consumer.lookForMissingTopics(now: .current)
+        #expect(reading.consumer.missingTopics == ["events"], "it is not there yet")
         try fixture.write(2, to: "others")
         try await reading.waitForRecords(5)
 
@@ -38,9 +41,29 @@ import Testing
             reading.turn()
             return reading.records.contains { $0.topic == 0 && $0.value == "5" }
         }
+        #expect(reading.consumer.missingTopics.isEmpty)
         let stopwatch = Stopwatch()
         #expect(reading.consumer.close(timeout: .seconds(20), now: .current))
         // The destruction of the client would never end.
         #expect(stopwatch.time < .seconds(20))
+    }
+
+    @Test func `a topic that another member reads again is missed no longer`() async throws {
+        let reading = Reading(
+            try fixture.consumer(
+                ["events", "others"], properties: ["topic.metadata.refresh.interval.ms": "1000"]))
+        try await reading.waitForAssignment()
+        for topic in ["events", "others"] {
+            try fixture.kafka.perform(.topicError(name: topic, code: Self.unknownTopic))
+        }
+        try await waitUntil("the loss") {
+            reading.turn()
+            return reading.consumer.missingTopics.count == 2
+        }
+        try fixture.kafka.perform(.topicError(name: "others", code: 0))
+        // Without a turn no assignment comes here.
+        reading.consumer.lookForMissingTopics(now: .current)
+        #expect(reading.consumer.missingTopics == ["events"])
+        reading.close()
     }
 }

@@ -73,6 +73,27 @@ import Testing
         #expect(row.withheld(high: 17, now: Self.at(40)) == nil, "it was aborted, or read")
     }
 
+    @Test func `a transaction that follows another is waited for anew`() async throws {
+        let fixture = try KafkaFixture(["events": 1])
+        let reading = Reading(try fixture.consumer(["events"]))
+        try await reading.waitForAssignment()
+        let id = try #require(reading.assignments.first).id
+        try await waitUntil("the end") {
+            reading.turn()
+            return reading.consumer.partitions.row(id)?.isAtEnd == true
+        }
+        reading.consumer.partitions.update(id) { $0.withheldSince = Self.at(1) }
+        try fixture.write(1, to: "events")
+        try await reading.waitForRecords(1)
+        #expect(reading.consumer.partitions.row(id)?.withheldSince == nil)
+        reading.consumer.partitions.update(id) { $0.withheldSince = Self.at(1) }
+        try await waitUntil("the new end") {
+            reading.turn()
+            return reading.consumer.partitions.row(id)?.withheldSince == nil
+        }
+        reading.close()
+    }
+
     @Test func `a partition that is not fetched from says nothing`() {
         for flag in [
             \PartitionTable.Row.isPaused, \PartitionTable.Row.isMuted, \PartitionTable.Row.isHeld,

@@ -25,6 +25,7 @@ extension EventConsumer {
         let isKept = session?.client.isCooperative == true
         switch rebalance.code {
         case .assignPartitions:
+            groupWait.assigned()
             // An incremental list names only the new partitions. Those that still wait to be
             // started remain assigned.
             let known = Set(topics)

@@ -15,7 +15,6 @@ extension EventConsumer {
             pending = .assigning(resolver)
         case .started(let starts):
             pending = nil
-            groupWait.assigned()
             keepUnstarted(resolver, now: now)
             start(starts, now: now)
         case .failed(let error):

@@ -51,6 +51,24 @@ extension EventConsumer {
     /// The topics that are subscribed to and that Kafka does not know.
     package var missingTopics: [String] { missing.sorted().map { topics[$0] } }
 
+    /// Asks Kafka, every half a minute, whether a topic that it did not know is there again: another
+    /// member may have got its partitions. Blocks for a quarter of a second at most, and only while one
+    /// is missing.
+    package func lookForMissingTopics(now: Now) {
+        guard !missing.isEmpty, now.monotonic >= lookForMissingAt, let session else { return }
+        lookForMissingAt = now.monotonic + .seconds(30)
+        for topic in missing {
+            do throws(RdkafkaError) {
+                let metadata = try session.client.metadata(
+                    of: session.topics[topic], timeout: .milliseconds(250))
+                if metadata.error == .none { missing.remove(topic) }
+            } catch {
+                // No broker answers: the next would wait as long.
+                return
+            }
+        }
+    }
+
     /// Looks which partitions stand before records that their brokers do not give out. To be called
     /// every few seconds. Makes no request.
     package func watchTransactions(now: Now) {
@@ -72,7 +90,8 @@ extension EventConsumer {
     ) -> [OpenTransaction] {
         partitions.assigned().compactMap { id -> OpenTransaction? in
             guard let row = partitions.row(id), let since = row.withheldSince,
-                now.monotonic - since >= patience
+                // The records may have come and wait to be polled.
+                polling.isSilent(since: since, now: now.monotonic, for: patience)
             else { return nil }
             return OpenTransaction(
                 topic: topics[row.topic], partition: row.partition, offset: row.readableEnd,

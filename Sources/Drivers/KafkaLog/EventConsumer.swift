@@ -34,6 +34,7 @@ package final class EventConsumer {
     var unavailable = UnavailablePartitions()
     /// The topics that Kafka does not know, though they are subscribed to.
     var missing: Set<Int> = []
+    var lookForMissingAt = MonotonicTime(nanoseconds: .min)
     var groupWait = GroupWait()
     /// The rebalance being answered; later ones wait in `rebalances`.
     var pending: PendingRebalance?
@@ -198,7 +199,9 @@ package final class EventConsumer {
     private func failed(
         _ message: borrowing Message, of session: ConsumerSession, now: Now
     ) {
-        let topic = session.index(of: message)
+        // An error about a whole topic comes with another handle of its name.
+        let topic =
+            session.index(of: message) ?? message.topicName.flatMap(topics.firstIndex(of:))
         let partition = message.partition
         let id = topic.flatMap { partitions.assignment(topic: $0, partition: partition) }
         let error = RdkafkaError(message.error, message: message.errorText)
@@ -215,6 +218,7 @@ package final class EventConsumer {
             partitions.update(id) { $0.isRefused = true }
             unavailable.note(topic, partition, error, now: now.monotonic)
         case .unknownTopic, .unknownTopicOrPartition:
+            // librdkafka says it once, to each member, and not that the topic is there again.
             if let topic { missing.insert(topic) }
             warn(error, of: topic, now: now)
         case .fatal:
@@ -231,6 +235,8 @@ package final class EventConsumer {
             isFirst = !row.hasReachedEnd
             row.hasReachedEnd = true
             row.isAtEnd = true
+            // A transaction has ended, though another may have begun at once.
+            if row.readableEnd != offset { row.withheldSince = nil }
             row.readableEnd = offset
         }
         if isFirst { facts.append(.endOfPartition(id)) }

@@ -93,6 +93,7 @@ struct PartitionTable {
             redelivered += 1
         }
         rows[index].isAtEnd = false
+        rows[index].withheldSince = nil
         rows[index].activeAt = now
         assert(rows[index].topic == topic, "a record under another topic's assignment")
         assert(rows[index].partition == partition, "a record under another partition's assignment")

@@ -39,9 +39,10 @@ extension Diagnosis {
     // MARK: Events that are not sent
 
     /// The share of a topic's events of the last seconds that expire or are left out, from which it is
-    /// told of; and how many times as large as before it must be.
+    /// told of; and how many times as large as before that of those left out must be.
     private static let endedShareMin = 0.5
     private static let endedShareGrowth = 2.0
+    private static let filteredMin = 100
 
     private mutating func checkShares() {
         for topic in Set(status.events.map(\.topic)).sorted() {
@@ -62,8 +63,7 @@ extension Diagnosis {
         }
     }
 
-    /// How many of a topic's latest events came to this outcome, if it is much more than before; nil
-    /// if it is not.
+    /// How many of a topic's latest events came to this outcome, if they are to be told of; nil if not.
     private func grownShare(of outcome: String, _ topic: String) -> String? {
         func counts(_ all: [WorkerStatus.EventCount]) -> (found: Int, events: Int) {
             all.filter { $0.topic == topic }.reduce(into: (0, 0)) {
@@ -73,14 +73,16 @@ extension Diagnosis {
         }
         let (now, before) = (counts(status.events), counts(status.earlier.events))
         let (found, events) = (now.found - before.found, now.events - before.events)
-        guard events >= Self.eventsMin, Double(found) >= Double(events) * Self.endedShareMin
+        // Some records in a row that a binding leaves out are ordinary, such as those of a purge.
+        let least = outcome == "expired" ? Self.eventsMin : Self.filteredMin
+        guard events >= least, Double(found) >= Double(events) * Self.endedShareMin
         else { return nil }
         let share = Double(found) / Double(events)
-        // A binding that leaves most events out does so from the first.
+        // A binding that leaves most events out does so from the first. None is meant to expire.
         let isNews =
-            before.events < Self.eventsMin
-            ? outcome == "expired"
-            : share >= Double(before.found) / Double(before.events) * Self.endedShareGrowth
+            outcome == "expired"
+            || before.events >= least
+                && share >= Double(before.found) / Double(before.events) * Self.endedShareGrowth
         return isNews ? "\(found.withCommas) of the last \(events.counted("event"))" : nil
     }
 

@@ -276,7 +276,8 @@ struct Diagnosis {
 
     private mutating func checkFreshness() {
         var times = LatencyHistogram()
-        for now in status.eventToAccepted {
+        // What is meant to wait is late by design.
+        for now in status.eventToAccepted where status.promptTypes.contains(now.type) {
             let before = status.earlier.eventToAccepted.first { $0.type == now.type }
             times.add(before.map { now.times.since($0.times) } ?? now.times)
         }

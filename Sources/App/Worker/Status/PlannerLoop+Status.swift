@@ -4,6 +4,7 @@
 internal import APNSDelivery
 internal import Audience
 internal import Delivery
+internal import Intake
 internal import KafkaLog
 internal import Lifecycle
 internal import OTLPExporter
@@ -66,6 +67,7 @@ extension PlannerLoop {
         status.clockDoubt = clockDoubt(now: now)
         status.holdMax = max(
             plan.pipeline.holdMax, plan.pipeline.registrationGrace, plan.pipeline.spread)
+        status.promptTypes = promptTypes
         status.export = pipeline.traceCounts.map { counts in
             var export = WorkerStatus.Export()
             export.traced = counts
@@ -73,6 +75,17 @@ extension PlannerLoop {
             return export
         }
         return status
+    }
+
+    private var promptTypes: Set<PushType> {
+        guard plan.pipeline.spread == .zero, plan.bindings.allSatisfy({ $0.delay == .zero })
+        else { return [] }
+        let gaps = plan.pipeline.minimumGaps
+        return Set(
+            PushType.allTypes.filter { type in
+                gaps.gaps[Int(type.rawValue)] == .zero
+                    && gaps.gapsOfApps.values.allSatisfy { $0[type] ?? .zero == .zero }
+            })
     }
 
     private var unread: [WorkerStatus.TopicCount] {

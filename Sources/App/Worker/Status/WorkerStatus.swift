@@ -97,6 +97,8 @@ struct WorkerStatus: Sendable {
     /// How long an event that nothing delays may hold its offset: the longest wait of a push, or
     /// the registration grace period.
     var holdMax = Duration.seconds(10)
+    /// The push types that the configuration lets wait for nothing: no minimum gap, delay or spread.
+    var promptTypes: Set<PushType> = []
     /// What the worker had done at an earlier moment.
     var earlier = Earlier()
     var process = Process()
