@@ -88,7 +88,8 @@ struct MisplacedReport {
             logger.warning(
                 """
                 records are not in the partitions of their keys, so an older one may win after a \
-                restart: set partitioner=murmur2_random in their producer, and write them again
+                restart: set partitioner=murmur2_random in their producer, unless the topic has just \
+                got more partitions, and write them again
                 """,
                 metadata: [
                     "topic": "\(topic.topic)", "records": .stringConvertible(records.count),
