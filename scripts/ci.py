@@ -5,7 +5,8 @@
 programs two at a time, since most of it waits.
 
 Each step says its seconds and those of CPU when it ends, and its output if it has failed. The output of
-the tests comes last, which ends with the test runner's summary. CI runs the short form, of fewer
+the tests comes last, which ends with the test runner's summary; where another step has failed, its end
+stands right before that, since a log that somebody else keeps may be cut. CI runs the short form, of fewer
 combinations and shorter runs; --full runs everything at length, as `make check` does."""
 
 import argparse
@@ -29,6 +30,8 @@ STEP_MAX = {False: 1800, True: 7200}
 # What a step that is ended has for ending what it has started.
 GRACE_SECONDS = 20
 TESTS = "tests"
+# Of each step that has failed, before the last line.
+FAILURE_LINES_MAX = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +153,16 @@ class Schedule:
             event.set()
 
 
+def print_last(endings):
+    """The output of the tests, and before its last line the end of what has failed beside them."""
+    *tests, summary = endings[TESTS].output.splitlines() or [str(endings[TESTS])]
+    print("\n".join(tests))
+    for ending in endings.values():
+        if ending.status != 0 and ending.step.name != TESTS:
+            print(f"\n{ending}", *ending.output.splitlines()[-FAILURE_LINES_MAX:], sep="\n")
+    print(summary, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="everything at length, about an hour")
@@ -163,7 +176,7 @@ def main():
         print(f"\nfirst push accepted after {accepted:.0f} s")
     print("\n".join(str(schedule.endings[step.name]) for step in schedule.steps))
     print(f"{time.monotonic() - schedule.began:.0f} s in all\n")
-    print(schedule.endings[TESTS].output, end="", flush=True)
+    print_last(schedule.endings)
     if pushed.status == 0 and accepted > FIRST_PUSH_MAX:
         fail(f"no push was accepted within {FIRST_PUSH_MAX} s")
     sys.exit(0 if all(ending.status == 0 for ending in schedule.endings.values()) else 1)
