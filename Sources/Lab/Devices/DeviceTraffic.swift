@@ -119,9 +119,13 @@ package final class DeviceTraffic: Sendable {
                 registrar: options.registrar, key: options.key, app: options.app,
                 environment: options.environment, caFile: options.caFile))
         let end = ContinuousClock.now + options.duration
-        for index in devices.indices {
-            perform(.launch, &devices[index], line, &random)
+        var launched = 0
+        while launched < devices.count, StopRequests.received == 0 {
+            perform(.launch, &devices[launched], line, &random)
+            launched += 1
         }
+        // Of those that were never launched nothing is registered, and nothing is asked.
+        devices.removeSubrange(launched...)
         let pause = Double(options.threads) / max(options.rate, 0.001)
         var next = ContinuousClock.now
         while goesOn(until: end), !devices.isEmpty {

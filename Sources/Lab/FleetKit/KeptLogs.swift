@@ -28,7 +28,8 @@ package enum KeptLogs {
 
     private static func place(of program: String) -> String? {
         folder.map {
-            "\($0)/\(number.add(1, ordering: .relaxed).newValue)-\(program).log"
+            // A demo keeps its programs' logs in the folder of the test that runs it, as the next does.
+            "\($0)/\(getpid())-\(number.add(1, ordering: .relaxed).newValue)-\(program).log"
         }
     }
 }
