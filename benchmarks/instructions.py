@@ -6,9 +6,10 @@
 The machine's noise does not touch them, so a few per cent more are a change of the code. Each case
 runs twice, with few pushes and with many, and the difference counts: starting costs nothing.
 
-The short form, LAMPLIGHTER_SHORT=1, counts those of a debug build, which are ten times as many: it goes on
-from the build of the tests, and notices what is added as well. What the optimiser makes of it only the
-long form shows.
+The short form, LAMPLIGHTER_SHORT=1, counts those of a debug build, more than ten times as many: it
+goes on from the build of the tests. What the optimiser makes of the code only the long form shows: 9 % more
+instructions per push were less than 1 % more here. So the short form tolerates little in the pipeline, whose
+figures differ by a thousandth from time to time.
 """
 
 import dataclasses
@@ -21,7 +22,8 @@ import subprocess
 import rig as rigs
 
 RECORD = pathlib.Path(__file__).with_name("instructions.json")
-TOLERANCE = 0.03
+# A delivery thread takes more turns at one time than at another.
+DISPATCH_TOLERANCE = 0.03
 # An additional turn changes the second digit, an allocation in each push the first.
 ALLOCATIONS_SLACK = 0.1
 # Code that is not ours and has other instructions on another processor.
@@ -45,10 +47,18 @@ class Form:
     rounds: tuple[int, int]
     # How many full hand-overs, besides the first.
     batches: tuple[int, int]
+    # How much more than its record the pipeline may take.
+    pipeline_tolerance: float
+
+    def slack(self, name, part, known):
+        if part == "allocations":
+            return ALLOCATIONS_SLACK
+        return known * (self.pipeline_tolerance if name.startswith("pipeline") else DISPATCH_TOLERANCE)
 
 
-LONG = Form("release", "perPush", tokens=5000, rounds=(2, 8), batches=(1, 9))
-SHORT = Form("debug", "perPushOfDebugBuild", tokens=500, rounds=(2, 4), batches=(1, 3))
+LONG = Form("release", "perPush", tokens=5000, rounds=(2, 8), batches=(1, 9), pipeline_tolerance=0.03)
+SHORT = Form(
+    "debug", "perPushOfDebugBuild", tokens=500, rounds=(2, 4), batches=(1, 3), pipeline_tolerance=0.005)
 FORM = SHORT if os.environ.get("LAMPLIGHTER_SHORT", "0") != "0" else LONG
 # One full hand-over at a time, whose answers come together, so that every turn has the same amount
 # of work.
@@ -141,7 +151,7 @@ def complaints(figures, recorded):
                 yield f"{name} has no record of its {part}"
                 continue
             print(f"{name}: {count:,g} {part} a push, recorded {known:,g}")
-            slack = ALLOCATIONS_SLACK if part == "allocations" else TOLERANCE * known
+            slack = FORM.slack(name, part, known)
             if count > known + slack:
                 yield f"{name} takes {count - known:,.1f} more {part} a push than {known:,g}"
             elif count < known - slack:

@@ -131,7 +131,7 @@ extension FanOut {
     // Not inlined: hardly any event is a shard.
     @inline(never)
     func isOfDroppedTopic(_ event: Event, _ book: borrowing PushBook) -> Bool {
-        guard dropped.hasTopics, let source = event.shard?.topic else { return false }
+        guard let source = event.shard?.topic else { return false }
         return zip(book.settings.eventTopics, dropped.topics).contains { $1 && $0 == source }
     }
 
