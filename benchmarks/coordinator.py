@@ -82,6 +82,14 @@ class Member:
     syncing: asyncio.Future | None = None
     assignment: bytes = b""
 
+    def fence(self):
+        """Answers what the process before still waits for."""
+        if self.joining:
+            self.joining.set_result(FENCED)
+        if self.syncing:
+            self.syncing.set_result((FENCED, b""))
+        self.joining = self.syncing = None
+
 
 class Group:
     """One consumer group. Its states are those of Kafka: empty, preparing, completing, stable."""
@@ -145,6 +153,7 @@ class Group:
             known = next((m for m in self.members.values() if m.instance == instance), None)
             if known:
                 # The same member in another process: it has a new ID, and the old one is fenced.
+                known.fence()
                 del self.members[known.name]
                 if self.leader == known.name:
                     self.leader = self._new_name()

@@ -38,6 +38,26 @@ internal import Testing
         #expect(lines.taken().count == 1, "open again")
     }
 
+    @Test func `clients of Kafka that never end are told from the third on, then each`() {
+        var watch = ConsumerWatch()
+        func lines(_ remains: Int, after seconds: Int) -> [String] {
+            var later = now
+            later.monotonic = now.monotonic + .seconds(seconds)
+            watch.report(remains: remains, now: later, logger: logger)
+            return self.lines.taken()
+        }
+        #expect(lines(2, after: 0).isEmpty && lines(2, after: 100).isEmpty)
+        #expect(lines(3, after: 100).isEmpty && lines(2, after: 159).isEmpty, "they end late")
+        #expect(lines(3, after: 160).isEmpty && lines(3, after: 219).isEmpty)
+        #expect(
+            lines(3, after: 220) == [
+                "warning clients of Kafka that were given up do not end, and each keeps a thread and "
+                    + "memory, as happens when topics are deleted: restart this worker when it is "
+                    + "convenient [clients=3]"
+            ])
+        #expect(lines(3, after: 300).isEmpty && lines(4, after: 301).count == 1)
+    }
+
     @Test func `breakers are looked at when one has opened, and while one may close`() {
         var watch = ConsumerWatch()
         var time = now.monotonic

@@ -3,7 +3,7 @@
 
 """What somebody might do to deploy/kubernetes, and a part of what must be said of it."""
 
-POD = "base/deployment.yaml"
+POD = "base/statefulset.yaml"
 CONFIG = "shared/lamplighter.yaml"
 NETWORK = "shared/networkpolicy.yaml"
 SCALED = "overlays/production/scaledobject.yaml"
@@ -12,11 +12,11 @@ USERS = "overlays/production/kafkausers.yaml"
 ALERTS = "overlays/production/prometheusrule.yaml"
 REGISTRARS = "overlays/production/registrar/"
 REGISTRAR = f"{REGISTRARS}deployment.yaml"
-SET = "overlays/static-membership/statefulset.yaml"
+DEPLOYED = "overlays/deployment/deployment.yaml"
 # The folder that is rendered, the file, the text, what stands in its place, and the complaint.
 BREAKAGES = [
-    ("base", POD, "maxUnavailable: 0", "maxUnavailable: 1", "before others have joined"),
-    ("base", POD, "maxSurge: 1", "maxSurge: 3", "two at once"),
+    ("overlays/deployment", DEPLOYED, "maxUnavailable: 0", "maxUnavailable: 1", "before others have joined"),
+    ("overlays/deployment", DEPLOYED, "maxSurge: 1", "maxSurge: 3", "two at once"),
     ("base", POD, "minReadySeconds: 15", "minReadySeconds: 0", "still rebalances"),
     ("base", POD, "PeriodSeconds: 35", "PeriodSeconds: 25", "the grace period"),
     ("base", CONFIG, "shutdownTimeout: 25s", "shutdownTimeout: 2m", "the grace period"),
@@ -46,17 +46,23 @@ BREAKAGES = [
     ("base", NETWORK, "port: 2197", "port: 2196", "APNs is not reached"),
     ("base", NETWORK, "port: health", "port: 9465", "to another port"),
     ("base", NETWORK, "[Ingress, Egress]", "[Ingress]", "both directions"),
-    ("overlays/static-membership", SET, "fieldPath: metadata.name", "fieldPath: metadata.uid",
-     "GROUPINSTANCEID"),
-    ("overlays/static-membership", SET, "serviceName: lamplighter", "serviceName: other",
-     "no such Service"),
+    ("base", POD, "fieldPath: metadata.name", "fieldPath: metadata.uid", "GROUPINSTANCEID"),
+    ("base", POD, "serviceName: lamplighter", "serviceName: other", "no such Service"),
+    ("base", POD, "podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady", "one after the other"),
+    ("base", POD, "  podManagementPolicy:", "  updateStrategy: {type: OnDelete}\n  podManagementPolicy:",
+     "an update replaces no pod"),
     ("overlays/production", SCALED, '"lamplighter.events"', '"lamplighter.deferred"', "scales on"),
     ("overlays/production", SCALED, '        topic: "lamplighter.events"\n', "", "scales on"),
     ("overlays/production", SCALED, "maxReplicaCount: 12", "maxReplicaCount: 13",
      "13 workers for 12 partitions"),
     ("overlays/production", SCALED, "Seconds: 600", "Seconds: 0", "no cool-down"),
     ("overlays/production", SCALED, "pollingInterval", "pollInterval", "pollInterval"),
-    ("overlays/production", "overlays/production/deployment-patch.yaml", "replicas: null",
+    ("overlays/production", SCALED, "kind: StatefulSet", "kind: Deployment", "no such Deployment"),
+    ("overlays/production", SCALED, "oldest_waiting_seconds", "oldest_seconds", "no metric"),
+    ("overlays/production", SCALED, 'job="lamplighter"', 'job="lamp"', "other workers"),
+    ("overlays/production", SCALED, "metricType: Value", "metricType: AverageValue", "AverageValue"),
+    ("overlays/production", SCALED, 'threshold: "30"', 'threshold: "5"', "in good health"),
+    ("overlays/production", "overlays/production/statefulset-patch.yaml", "replicas: null",
      "replicas: 3", "sets the number of replicas too"),
     ("overlays/production", TOPICS, "LogAppendTime", "CreateTime", "registrations"),
     ("overlays/production", TOPICS, "min.compaction.lag.ms: 3600000", "", "deferred"),

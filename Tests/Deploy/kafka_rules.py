@@ -16,11 +16,13 @@ def scaling(rendering):
     for scaled in rendering.of("ScaledObject"):
         spec = scaled["spec"]
         target = spec["scaleTargetRef"]
-        if not rendering.named(target.get("kind", "Deployment"), target["name"]):
-            yield "ScaledObject: no such Deployment"
+        kind = target.get("kind", "Deployment")
+        if not rendering.named(kind, target["name"]):
+            yield f"ScaledObject: no such {kind}"
         if "replicas" in rendering.workload["spec"]:
-            yield "ScaledObject: the Deployment sets the number of replicas too"
-        named = sorted(str(each["metadata"].get("topic")) for each in spec["triggers"])
+            yield f"ScaledObject: the {kind} sets the number of replicas too"
+        asking = [each for each in spec["triggers"] if each["type"] == "kafka"]
+        named = sorted(str(each["metadata"].get("topic")) for each in asking)
         if named != sorted(rendering.events):
             yield f"ScaledObject: scales on {named}, and the events topics are {rendering.events}"
         ceiling = max((partitions.get(each, 0) for each in rendering.events), default=0)
@@ -33,7 +35,8 @@ def scaling(rendering):
         for way, least in (("scaleUp", 30), ("scaleDown", 300)):
             if behavior.get(way, {}).get("stabilizationWindowSeconds", 0) < least:
                 yield f"ScaledObject: {way} has no cool-down"
-        for trigger in spec["triggers"]:
+        yield from ages(rendering, [each for each in spec["triggers"] if each not in asking])
+        for trigger in asking:
             data = trigger["metadata"]
             if data["bootstrapServers"] != rendering.kafka["bootstrap"] \
                     or data["consumerGroup"] != rendering.kafka["group"]:
@@ -41,6 +44,25 @@ def scaling(rendering):
             reference = trigger.get("authenticationRef", {}).get("name")
             if reference and not rendering.named("TriggerAuthentication", reference):
                 yield f"ScaledObject: no TriggerAuthentication {reference}"
+
+
+def ages(rendering, triggers):
+    """The triggers that ask Prometheus for the age of the oldest push."""
+    metrics = set(re.findall(r"^\| `(lamplighter_\w+)`", (DOCS / "metrics.md").read_text(), re.MULTILINE))
+    config = rendering.configuration.get("delivery", {})
+    for trigger in triggers:
+        query = trigger["metadata"]["query"]
+        for name, labels in re.findall(r"(lamplighter_\w+)\{([^}]*)\}", query):
+            if name not in metrics:
+                yield f"ScaledObject: there is no metric {name}"
+            if f'job="{rendering.name}"' not in labels:
+                yield f"ScaledObject: asks for other workers: {labels}"
+        # By the average it would ask for a number of workers, whatever number there is.
+        if trigger.get("metricType") != "Value":
+            yield f"ScaledObject: scales by {trigger.get('metricType', 'AverageValue')} of an age"
+        held = int(str(config.get("holdMax", "10s")).removesuffix("s"))
+        if int(trigger["metadata"]["threshold"]) < held + 5:
+            yield "ScaledObject: pushes are as old as that in good health"
 
 
 def topics(rendering):

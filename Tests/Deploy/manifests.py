@@ -31,13 +31,13 @@ DEBIAN_KUBECTL = BUILT / "kubernetes-client/usr/bin/kubectl"
 # The files that are written from the chart: the folder, the folder of its values, the templates.
 WRITTEN = [
     ("shared", None, ["networkpolicy", "poddisruptionbudget", "service", "serviceaccount"]),
-    ("base", None, ["deployment"]),
+    ("base", None, ["statefulset"]),
     ("overlays/production", "overlays/production",
      ["kafkatopics", "kafkausers", "prometheusrule", "scaledobject", "servicemonitor"]),
     ("overlays/production/registrar", "overlays/production",
      ["registrar", "registrar-networkpolicy", "registrar-poddisruptionbudget", "registrar-service",
       "registrar-serviceaccount", "registrar-servicemonitor"]),
-    ("overlays/static-membership", "overlays/static-membership", ["statefulset"]),
+    ("overlays/deployment", "overlays/deployment", ["deployment"]),
 ]
 # The folders whose configuration is the chart's: that of its values, the template, and the file in it.
 CONFIGURED = [

@@ -188,6 +188,11 @@ def rollout(rendering):
         strategy = workload.get("strategy", {}).get("rollingUpdate")
         if strategy != {"maxUnavailable": 0, "maxSurge": 1}:
             yield "a rollout may take pods away before others have joined, or two at once"
+    if rendering.workload["kind"] == "StatefulSet":
+        if workload.get("podManagementPolicy") != "Parallel":
+            yield "pods start one after the other"
+        if workload.get("updateStrategy", {}).get("type", "RollingUpdate") != "RollingUpdate":
+            yield "an update replaces no pod"
     # A rebalance: two to three seconds.
     if workload.get("minReadySeconds", 0) < 5:
         yield "the next pod is replaced while the group still rebalances"

@@ -27,7 +27,7 @@ from manifests import (
 # beside the worker, and is not the chart's.
 FROM_CHART = [
     ("base", None), ("overlays/production", "overlays/production"),
-    ("overlays/static-membership", "overlays/static-membership")]
+    ("overlays/deployment", "overlays/deployment")]
 FOLDERS = [folder for folder, _ in FROM_CHART] + ["overlays/try-out"]
 
 @contextlib.contextmanager
@@ -144,7 +144,6 @@ class Chart(unittest.TestCase):
 
     def test_the_chart_refuses_what_cannot_work(self):
         for text, complaint in (
-                ("{staticMembership: true, keda: {enabled: true}}", "exclude each other"),
                 ("{keda: {enabled: true, minReplicas: 13}}", "number of partitions"),
                 ("config: {delivery: {shutdownTimeout: 25000ms}}", "write it in s or m")):
             with self.subTest(text=text):
@@ -253,7 +252,7 @@ class Worker(unittest.TestCase):
                 self.assertIn("ok      signing keys\n", output)
 
     def test_the_worker_refuses_a_variable_of_no_key(self):
-        rendering = rules.Rendering(kustomized("overlays/static-membership"))
+        rendering = rules.Rendering(kustomized("base"))
         rendering.worker["env"][0]["name"] += "X"
         self.assertIn("belongs to no key", self.checked(rendering))
 

@@ -129,6 +129,25 @@ import Testing
         #expect(reading.consumer.poll(now: .current, limit: 1) { _ in } == 0)
     }
 
+    @Test func `a static member that is closed leaves its group before its session is over`()
+        async throws
+    {
+        let fixture = try KafkaFixture(["events": 1])
+        // Whoever joins while the mock still knows another member waits for all of that but 1 s.
+        let patient = ["session.timeout.ms": "200000"]
+        let first = Reading(
+            try fixture.consumer(
+                ["events"], properties: patient.merging(["group.instance.id": "worker-0"]) { $1 }))
+        try await first.waitForAssignment()
+        #expect(first.consumer.close(timeout: .seconds(5), now: .current))
+        let second = Reading(
+            try fixture.consumer(
+                ["events"], properties: patient.merging(["group.instance.id": "worker-1"]) { $1 }))
+        try await second.waitForAssignment()
+        #expect(second.assignments.count == 1)
+        #expect(second.consumer.close(timeout: .seconds(5), now: .current))
+    }
+
     @Test func `a consumer joins anew after its static name was given away`() async throws {
         let fixture = try KafkaFixture(["events": 1])
         try fixture.write(3, to: "events")

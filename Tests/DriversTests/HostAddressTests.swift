@@ -2,10 +2,12 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+internal import APNSSimulator
 internal import Delivery
 internal import Foundation
 internal import LinuxIO
 internal import PushModel
+internal import TestCertificates
 internal import Testing
 
 /// What a host's name stands for; libcurl looks up for itself.
@@ -103,6 +105,51 @@ internal import Testing
                 reached[1] = reached[1] || Self.accepts(two)
                 return reached == [true, true]
             })
+    }
+
+    @Test func `a host is asked at another one where a connection had to be replaced`() throws {
+        let authority = try CertificateAuthority()
+        let made = try authority.serverCertificate(
+            names: ["localhost"], addresses: [], expired: false)
+        let certificate = SimulatorCertificate.pem(
+            certificate: made.certificatePEM, key: made.keyPEM)
+        let ill = try DeliverySimulator { $0.certificate = certificate }
+        let well = try DeliverySimulator { options in
+            options.certificate = certificate
+            options.keys = [
+                SimulatorKey(
+                    teamID: DeliveryBench.teamID, keyID: DeliveryBench.keyID,
+                    publicPEM: ill.key.publicPEM)
+            ]
+        }
+        try authority.certificatePEM.write(
+            toFile: ill.caFile, atomically: true, encoding: .utf8)
+        // The fifth connection's turn is the first address again.
+        let bench = try ill.bench(
+            .nghttp2, connections: 4...4, host: "apns.test",
+            lookUp: Self.addresses(ill.port, well.port, well.port, well.port))
+        let isOpen = bench.wait {
+            bench.submit(256)
+            _ = bench.collect(256)
+            return well.simulator.counts.connectionsOpened == 3
+        }
+        #expect(isOpen)
+        for _ in 0..<4 {
+            bench.submit(256)
+            #expect(bench.collect(256).allSatisfy { $0.status == 200 })
+        }
+        ill.simulator.perform(
+            .addRule(ScriptedRule(answer: .reason(500, "InternalServerError"))))
+        let isReplaced = bench.wait {
+            bench.submit(256)
+            _ = bench.collect(256)
+            return well.simulator.counts.connectionsOpened == 4
+        }
+        #expect(isReplaced)
+        #expect(ill.simulator.counts.connectionsOpened == 1)
+        #expect(bench.connectionCounts.retiredForFailures == 1)
+        bench.submit(256)
+        #expect(bench.collect(256).allSatisfy { $0.status == 200 })
     }
 
     private static func accepts(_ socket: borrowing Socket) -> Bool {

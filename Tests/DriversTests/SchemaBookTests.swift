@@ -126,6 +126,34 @@ import Testing
         #expect(fetch(&asked, 50) == 7)
     }
 
+    @Test func `a registry that asks to be left alone is asked for no schema until then`() {
+        var book = Self.book()
+        for number: UInt32 in [1, 2] { _ = look(&book, number) }
+        #expect(fetch(&book) == 1)
+        end(&book, 1, .failed("answers 429", retryAfter: .seconds(40), isForAll: true))
+        #expect(look(&book, 2, 39) == "unreachable: answers 429")
+        #expect(look(&book, 3, 39) == "unreachable: answers 429")
+        #expect(fetch(&book, 39) == nil && !book.isDue(now: Self.time(39)))
+        #expect(book.turn(now: Self.time(39)) == .wait(until: Self.time(40)))
+        #expect(look(&book, 3, 40) == "pending")
+        #expect(fetch(&book, 40) == 2 && fetch(&book, 40) == 3)
+        #expect(book.failure == nil)
+    }
+
+    /// Such as by a proxy in front of the registry.
+    @Test func `a schema for which alone a rest is asked for delays the others once`() {
+        var book = Self.book { $0.wantedLife = .seconds(10_000) }
+        let times = fetches(&book, of: [7, 8], in: 0..<60) { number, _ in
+            number == 7
+                ? .failed("answers 503", retryAfter: .seconds(30), isForAll: true)
+                : .schema(Self.schema)
+        }
+        #expect(times[7]!.count == 2 && times[7]![1] >= 30)
+        #expect(times[8] == [30])
+        #expect(look(&book, 9, times[7]![1]) == "pending")
+        #expect(fetch(&book, times[7]![1]) == 9)
+    }
+
     @Test func `schemas that are never answered leave a fetcher to the others`() {
         var book = Self.book { $0.fetchersMax = 3 }
         let slow: [UInt32] = [1, 2, 3, 4, 5]

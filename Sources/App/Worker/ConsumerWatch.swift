@@ -62,6 +62,15 @@ struct ConsumerWatch {
             ])
     }
 
+    /// Since when there are at least `remainsMax` remains of Kafka's clients; nil while there are fewer.
+    private var remainsSince: MonotonicTime?
+    /// How many there were when that was last reported.
+    private var remainsReported = 0
+    /// Each takes a thread and some megabytes. One or two may be left by a topic that was deleted.
+    private static let remainsMax = 3
+    /// A client takes as long as a session, at most 45 s by default, if it cannot reach its coordinator.
+    private static let remainsPatience = Duration.seconds(60)
+
     // MARK: What is told
 
     func lost(_ loss: OffsetLoss, plan: WorkerPlan, logger: Logger) {
@@ -156,6 +165,27 @@ struct ConsumerWatch {
                 "seconds": .stringConvertible(first.lasted.components.seconds),
                 "partitions": .stringConvertible(open.count),
             ])
+    }
+
+    /// Reports that clients of Kafka which were given up do not end: once for each that is added.
+    ///
+    /// - Parameter remains: how many there are now.
+    mutating func report(remains: Int, now: Now, logger: Logger) {
+        guard remains >= Self.remainsMax else {
+            (remainsSince, remainsReported) = (nil, 0)
+            return
+        }
+        let since = remainsSince ?? now.monotonic
+        remainsSince = since
+        guard now.monotonic - since >= Self.remainsPatience, remains > remainsReported else {
+            return
+        }
+        remainsReported = remains
+        logger.warning(
+            """
+            clients of Kafka that were given up do not end, and each keeps a thread and memory, as \
+            happens when topics are deleted: restart this worker when it is convenient
+            """, metadata: ["clients": .stringConvertible(remains)])
     }
 
     /// Whether circuit breakers are to be reported: one may have opened or closed since the last time.

@@ -207,6 +207,7 @@ extension PlannerLoop {
             watch.report(
                 openTransactions: consumer.openTransactions(now: now), now: now, logger: logger)
         }
+        watch.report(remains: Client.remains, now: now, logger: logger)
         watch.report(forgotten: pipeline.load.forgotten, now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
         if watch.mayReportFailures(now: now) {

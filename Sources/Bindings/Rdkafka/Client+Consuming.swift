@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import CRdkafka
+internal import Glibc
 
 extension Client {
     /// Routes the client's own errors and reports to the consumer's queue, so that `pollMessage`
@@ -88,8 +89,28 @@ extension Client {
 
     // MARK: Closing
 
-    /// Commits what is stored, leaves the group. Returns false when that was not done in time; the
-    /// client can be let go in either case. Its queues must be gone.
+    /// Makes a static member leave its group, so that the others take its partitions over at once.
+    /// `closeConsumer` alone makes dynamic members leave; the group waits for a static one until its
+    /// session is over (KIP-345). The library lets a static member leave where it gives up its
+    /// topics before it is closed.
+    ///
+    /// - Returns: false if the library has not sent the request in time.
+    package func leaveGroup(timeout: Duration) -> Bool {
+        let clock = ContinuousClock()
+        let deadline = clock.now + timeout
+        guard rd_kafka_unsubscribe(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR else { return false }
+        // The answer to the revocation that giving up the topics begins.
+        guard (try? unassignAll()) != nil else { return false }
+        // As it sends the request the library forgets the identity that the group has given it.
+        while isGroupMember {
+            guard clock.now < deadline else { return false }
+            usleep(2000)
+        }
+        return true
+    }
+
+    /// Commits what is stored, leaves the group unless the member is a static one. Returns false when
+    /// that was not done in time; the client can be let go in either case. Its queues must be gone.
     package func closeConsumer(timeout: Duration) -> Bool {
         let queue = EventQueue(for: self)
         let clock = ContinuousClock()

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import CRdkafka
+internal import Synchronization
 
 /// One librdkafka handle, with its threads and connections. A consumer must be closed before it is
 /// let go, or the group waits for its session to end.
@@ -45,6 +46,11 @@ package final class Client: @unchecked Sendable {
     deinit {
         ClientRemains(pointer: pointer, context: context).destroyInBackground()
     }
+
+    /// How many of this process's clients are gone, and not destroyed yet. Usually that takes less than
+    /// a second; of a consumer whose topic was deleted it may never end, and the threads and the memory
+    /// of the library's are lost.
+    package static var remains: Int { ClientRemains.count.load(ordering: .relaxed) }
 
     // MARK: What callbacks reported
 

@@ -3,6 +3,7 @@
 
 internal import CRdkafka
 internal import Glibc
+internal import Synchronization
 
 /// What is left of a client that nobody holds any more: the handle, and the context that its
 /// callbacks use until the handle is destroyed.
@@ -10,6 +11,9 @@ final class ClientRemains: @unchecked Sendable {
     // SAFETY: handed from the last owner to at most one thread, which destroys it and is done.
     private let pointer: OpaquePointer
     private let context: ClientContext
+
+    /// How many handles are still to be destroyed. Those that never will be stay counted.
+    static let count = Atomic<Int>(0)
 
     init(pointer: OpaquePointer, context: ClientContext) {
         self.pointer = pointer
@@ -21,6 +25,7 @@ final class ClientRemains: @unchecked Sendable {
     /// 4724), and waits up to `session.timeout.ms` for a commit that has no coordinator. Where no
     /// thread can be had the handle is left as it is.
     func destroyInBackground() {
+        Self.count.add(1, ordering: .relaxed)
         let remains = Unmanaged.passRetained(self)
         var thread = pthread_t()
         let code = pthread_create(
@@ -36,5 +41,6 @@ final class ClientRemains: @unchecked Sendable {
         // Without the flag this would close a consumer here, with no bound on the time it takes.
         rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
         withExtendedLifetime(context) {}
+        Self.count.subtract(1, ordering: .relaxed)
     }
 }

@@ -50,6 +50,16 @@ final class ConsumerSession {
         return index
     }
 
+    /// Leaves the group as a static member, and closes the consumer; false if one of both was not
+    /// done in time.
+    func leave(timeout: Duration) -> Bool {
+        let clock = ContinuousClock()
+        let begun = clock.now
+        // The library does not leave a group that it waits to join.
+        let hasLeft = client.leaveGroup(timeout: timeout / 2)
+        return close(timeout: max(.zero, timeout - (clock.now - begun))) && hasLeft
+    }
+
     /// Closes the consumer; false if it did not close in time. librdkafka requires that the queue
     /// is released first.
     func close(timeout: Duration) -> Bool {

@@ -126,9 +126,22 @@ extension EventConsumer {
     /// Stores these positions, leaves the group and closes the client. Returns false if the group
     /// could not be left in time: it then notices when the session expires. Every partition still
     /// assigned is reported as `lost`.
+    ///
+    /// A static member leaves too, though it need not: what follows may take long, such as the start
+    /// of a pod, or never come. Only one that has died keeps its partitions, until it is back or its
+    /// session is over.
     @discardableResult
     package func close(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
+    ) -> Bool {
+        end(storing: positions, now: now) { session in
+            settings.isStaticMember
+                ? session.leave(timeout: timeout) : session.close(timeout: timeout)
+        }
+    }
+
+    private func end(
+        storing positions: [StoredPosition], now: Now, _ close: (ConsumerSession) -> Bool
     ) -> Bool {
         guard let session else { return true }
         if case .revoking = pending {
@@ -147,17 +160,17 @@ extension EventConsumer {
         let held = partitions.assigned()
         for id in held { partitions.update(id) { $0.isAssigned = false } }
         if !held.isEmpty { append(.lost(held)) }
-        let isClosed = session.close(timeout: timeout)
+        let isClosed = close(session)
         self.session = nil
         return isClosed
     }
 
     /// Closes the client and opens another, after `restartNeeded` or a stall. Partitions come back
-    /// as new assignments, at their committed offsets.
+    /// as new assignments, at their committed offsets; a static member keeps its own meanwhile.
     package func restart(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
     ) throws(KafkaError) {
-        close(storing: positions, timeout: timeout, now: now)
+        _ = end(storing: positions, now: now) { $0.close(timeout: timeout) }
         try open()
     }
 }

@@ -85,6 +85,9 @@ package struct KafkaClientSettings: Sendable {
 
     private var plainProperties: [String: String] { properties.mapValues(\.text) }
 
+    /// Whether the member of the group keeps its identity over restarts.
+    var isStaticMember: Bool { properties["group.instance.id"] != nil }
+
     enum Role: CaseIterable {
         case events, table, producer, admin, writeProbe
 
@@ -107,7 +110,7 @@ package struct KafkaClientSettings: Sendable {
         _ = try oidc.get()
         let properties = try PropertyRule.underPreferredNames(
             OIDCSettings.without(plainProperties))
-        var merged = role.defaults(isStatic: properties["group.instance.id"] != nil)
+        var merged = role.defaults(isStatic: isStaticMember)
         merged.merge(properties) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
         // librdkafka refuses a fetch size below the largest message size.

@@ -31,7 +31,7 @@ struct RegistryClient: ~Copyable {
         /// The registry itself says so.
         case missing
         /// Another answer, or none within the time over a connection that came about.
-        case failed(String, retryAfter: Duration = .zero)
+        case failed(String, retryAfter: Duration = .zero, isForAll: Bool = false)
         /// There was no connection.
         case unreachable(String)
     }
@@ -40,7 +40,8 @@ struct RegistryClient: ~Copyable {
     mutating func fetch(_ schema: SchemaID) -> SchemaBook.Outcome {
         let deadline = ContinuousClock.now + settings.schemaTimeMax
         switch ask("/schemas/ids/\(schema)", before: deadline, [Self.schemaNotFound]) {
-        case .failed(let cause, let retryAfter): return .failed(cause, retryAfter: retryAfter)
+        case .failed(let cause, let retryAfter, let isForAll):
+            return .failed(cause, retryAfter: retryAfter, isForAll: isForAll)
         case .unreachable(let cause): return .unreachable(cause)
         case .missing:
             return .unknown("schema \(schema) is not in the registry")
@@ -104,8 +105,8 @@ struct RegistryClient: ~Copyable {
                 "/subjects/\(Self.escaped(reference.subject))/versions/\(reference.version)"
                 + "?deleted=true"
             switch ask(path, before: deadline, Self.notFound) {
-            case .failed(let cause, let retryAfter):
-                throw .failed(.failed(cause, retryAfter: retryAfter))
+            case .failed(let cause, let retryAfter, let isForAll):
+                throw .failed(.failed(cause, retryAfter: retryAfter, isForAll: isForAll))
             case .unreachable(let cause): throw .failed(.unreachable(cause))
             case .missing:
                 throw .unusable(
@@ -154,17 +155,17 @@ struct RegistryClient: ~Copyable {
         let first = preferred
         var cause: String?
         var wait = Duration.zero
-        var (areMissing, isReached) = (true, false)
+        var (areMissing, isReached, isForAll) = (true, false, true)
         for turn in settings.urls.indices {
             let index = (first + turn) % settings.urls.count
             switch ask(settings.urls[index], path, before: deadline, missing) {
             case .found(let answer):
                 preferred = index
                 return .found(answer)
-            case .missing: isReached = true
+            case .missing: (isReached, isForAll) = (true, false)
             // This instance might have it.
-            case .failed(let text, let retryAfter):
-                (areMissing, isReached) = (false, true)
+            case .failed(let text, let retryAfter, let isItsWordForAll):
+                (areMissing, isReached, isForAll) = (false, true, isForAll && isItsWordForAll)
                 cause = cause ?? text
                 wait = max(wait, retryAfter)
             case .unreachable(let text):
@@ -173,7 +174,8 @@ struct RegistryClient: ~Copyable {
             }
         }
         if areMissing { return .missing }
-        return isReached ? .failed(cause!, retryAfter: wait) : .unreachable(cause!)
+        return isReached
+            ? .failed(cause!, retryAfter: wait, isForAll: isForAll) : .unreachable(cause!)
     }
 
     private func ask(
@@ -217,6 +219,8 @@ struct RegistryClient: ~Copyable {
         {
             return .missing
         }
-        return .failed("\(url) answers \(answer.status)", retryAfter: answer.retryAfter)
+        let isForAll = answer.retryAfter > .zero && [429, 503].contains(answer.status)
+        return .failed(
+            "\(url) answers \(answer.status)", retryAfter: answer.retryAfter, isForAll: isForAll)
     }
 }

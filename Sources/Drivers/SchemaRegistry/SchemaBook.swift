@@ -9,7 +9,8 @@ internal import RecordSchemas
 /// it is told, without a clock or a network.
 ///
 /// A schema that the registry does not give goes behind the others, and waits for longer each time:
-/// it delays no other one. All wait together only while no instance can be reached.
+/// it delays no other one. All wait together only while no instance can be reached, or while the registry
+/// has asked to be left alone.
 struct SchemaBook {
     /// What came of asking for a schema.
     enum Outcome: Sendable {
@@ -19,7 +20,8 @@ struct SchemaBook {
         /// The registry was reached, and has given neither the schema nor its word that there is none.
         ///
         /// - retryAfter: how long it asks to be left alone; zero if it does not.
-        case failed(String, retryAfter: Duration)
+        /// - isForAll: whether it said so of all requests, by 429 or 503.
+        case failed(String, retryAfter: Duration, isForAll: Bool = false)
         /// No instance could be connected to.
         case unreachable(String)
     }
@@ -47,6 +49,8 @@ struct SchemaBook {
         var failures = 0
         /// Why it failed last.
         var cause: String?
+        /// How many schemas had been given when it failed last.
+        var givenBefore = 0
         var isFetched = false
     }
 
@@ -63,6 +67,10 @@ struct SchemaBook {
     private(set) var knownBytes = 0
     /// Why no instance can be reached; nil since one was.
     private(set) var failure: Failure?
+    /// Until when the registry has asked to be left alone, and in which words.
+    private var rest: (cause: String, until: MonotonicTime)?
+    /// How many schemas the registry has given so far.
+    private var given = 0
     private var forgotAt = MonotonicTime(nanoseconds: .min)
     private var random: SplitMix64
 
@@ -96,7 +104,8 @@ struct SchemaBook {
         case .wanted(var wanted):
             wanted.askedAt = now
             entries[schema] = .wanted(wanted)
-            return ((failure?.cause ?? wanted.cause).map { .unreachable($0) } ?? .pending, false)
+            let cause = failure?.cause ?? wanted.cause ?? resting(now)
+            return (cause.map { .unreachable($0) } ?? .pending, false)
         default: return want(schema, now)
         }
     }
@@ -110,7 +119,12 @@ struct SchemaBook {
         }
         if entries[schema] != nil { refused.removeAll { $0 == schema } }
         enqueue(schema, Wanted(askedAt: now, due: now))
-        return (failure.map { .unreachable($0.cause) } ?? .pending, true)
+        return ((failure?.cause ?? resting(now)).map { .unreachable($0) } ?? .pending, true)
+    }
+
+    /// Why the registry is left alone; nil if it is not.
+    private func resting(_ now: MonotonicTime) -> String? {
+        rest.flatMap { now < $0.until ? $0.cause : nil }
     }
 
     /// Behind all that are due as early.
@@ -153,7 +167,7 @@ struct SchemaBook {
             return .fetch(schema)
         }
         guard let first = waiting.first else { return .end }
-        let due = max(wanted(first).due, failure?.nextTry ?? now)
+        let due = max(wanted(first).due, failure?.nextTry ?? now, rest?.until ?? now)
         return due > now ? .wait(until: due) : .end
     }
 
@@ -162,6 +176,7 @@ struct SchemaBook {
     private func place(_ now: MonotonicTime) -> Int? {
         // One fetcher finds out whether the registry is back.
         if let failure, now < failure.nextTry || fetching > 0 { return nil }
+        if resting(now) != nil { return nil }
         guard let first = waiting.first, wanted(first).due <= now else { return nil }
         if retrying < settings.fetchersMax - 1 { return 0 }
         return waiting.firstIndex { wanted($0).failures == 0 }
@@ -182,6 +197,7 @@ struct SchemaBook {
         failure = nil
         switch outcome {
         case .schema(let read):
+            given += 1
             entries[schema] = .known(read)
             known.append(schema)
             knownBytes += Self.bytes(of: read)
@@ -192,7 +208,12 @@ struct SchemaBook {
         // what it refers to.
         case .unusable(let reason):
             refuse(schema, .unusable(reason, until: now + settings.unknownLife))
-        case .failed(let cause, let retryAfter):
+        case .failed(let cause, let retryAfter, let isForAll):
+            // Where others are given between its failures, what it says is about this schema.
+            if isForAll, wanted.failures == 0 || wanted.givenBefore == given {
+                rest = (cause, max(rest?.until ?? now, now + retryAfter))
+            }
+            wanted.givenBefore = given
             let delay = Self.backoff.delay(attempt: wanted.failures, random: &random)
             wanted.due = now + max(delay, retryAfter)
             wanted.failures += 1

@@ -90,7 +90,7 @@ package final class SchemaSource: Sendable {
     package static func trial(_ settings: RegistrySettings) -> String? {
         var client = RegistryClient(settings)
         switch client.fetch(SchemaID(rawValue: 1)) {
-        case .failed(let cause, _), .unreachable(let cause): return cause
+        case .failed(let cause, _, _), .unreachable(let cause): return cause
         case .schema, .unknown, .unusable: return nil
         }
     }

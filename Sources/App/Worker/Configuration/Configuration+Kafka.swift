@@ -59,6 +59,24 @@ extension Configuration.Kafka {
         "client.id": "clientID", "group.instance.id": "groupInstanceID",
     ]
 
+    /// What `groupInstanceID` is in the configuration to be the host's name.
+    private static let hostsName = "auto"
+
+    /// Puts the host's name in the place of `auto`. A name that every host has which was given none
+    /// is refused: two workers would take it from each other.
+    mutating func nameInstance(_ reader: inout SettingReader, hostName: String) {
+        guard groupInstanceID == Self.hostsName else { return }
+        groupInstanceID = hostName
+        let isShared = hostName.isEmpty || hostName.split(separator: ".").first == "localhost"
+        let isTaken = hostName.wholeMatch(of: try! Regex(Self.name)) != nil
+        guard isShared || !isTaken else { return }
+        reader.report(
+            ["kafka", "groupInstanceID"],
+            wrong: "is auto, and this host is called '\(hostName)', "
+                + (isShared ? "as others are" : "which Kafka does not take"),
+            remedy: "name the worker here as no other worker is, or leave the key out")
+    }
+
     /// The settings of every Kafka client of this worker.
     package var clientSettings: KafkaClientSettings {
         var properties = self.properties

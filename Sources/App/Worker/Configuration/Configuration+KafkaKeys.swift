@@ -23,7 +23,9 @@ extension Configuration.Kafka {
                 "groupInstanceID", \.groupInstanceID,
                 .text("1 to 249 of A-Z a-z 0-9 . _ -", matching: Self.name),
                 "Static membership: a name that this worker, and only it, keeps over restarts, "
-                    + "such as the name of a StatefulSet's pod. Its session is 45s then, not 15s."),
+                    + "such as the name of a StatefulSet's pod; `auto` is the host's name. If it "
+                    + "dies and is back within its session, 45s then instead of 15s, the other "
+                    + "workers go on meanwhile. See docs/kafka.md."),
             .section("topics", \.topics, Topics.keys, "The topics of Lamplighter's own records."),
             .map(
                 "events", \.events, names: Self.topicName(placeholder: "<topic>"), of: .standard,

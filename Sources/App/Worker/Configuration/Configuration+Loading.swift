@@ -28,9 +28,10 @@ extension Configuration {
     ///
     /// - Parameter folder: the folder that paths in the configuration are relative to; nil for the
     ///   working directory.
+    /// - Parameter hostName: what `kafka.groupInstanceID: auto` takes.
     package static func decode(
         yaml: String, environment: [String: String] = [:], folder: String? = nil,
-        for purpose: Purpose = .worker
+        hostName: String = ProcessInfo.processInfo.hostName, for purpose: Purpose = .worker
     ) throws(InvalidConfiguration) -> Configuration {
         let shape = Self.shape
         var reader = SettingReader(knownPaths: shape.flatMap(\.values).map(\.path))
@@ -50,6 +51,7 @@ extension Configuration {
         reader.section(keys, into: &configuration, from: settings)
         for stray in strays { reader.report(stray) }
         if let folder { configuration.resolvePaths(in: folder) }
+        configuration.kafka.nameInstance(&reader, hostName: hostName)
         configuration.admin.readToken(&reader)
         configuration.kafka.schemaRegistry.readPassword(&reader)
         configuration.check(&reader, for: purpose)

@@ -41,7 +41,7 @@ spec:
       {{- if or .Values.env .Values.staticMembership }}
       env:
         {{- if .Values.staticMembership }}
-        # kafka.groupInstanceID: the pod's name, which a StatefulSet gives again after a restart.
+        # kafka.groupInstanceID: the pod's name, which its successor has too.
         - name: LAMPLIGHTER_KAFKA_GROUPINSTANCEID
           valueFrom:
             fieldRef:
