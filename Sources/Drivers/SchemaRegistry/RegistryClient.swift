@@ -217,6 +217,7 @@ struct RegistryClient: ~Copyable {
         {
             return .missing
         }
-        return .failed("\(url) answers \(answer.status)", retryAfter: answer.retryAfter)
+        let words = RegistryAnswer.message(answer.body).map { ": \($0)" } ?? ""
+        return .failed("\(url) answers \(answer.status)\(words)", retryAfter: answer.retryAfter)
     }
 }
