@@ -4,6 +4,7 @@
 package import Audience
 internal import Deferral
 package import Delivery
+package import Intake
 internal import Ledger
 internal import Planning
 package import PushModel
@@ -147,6 +148,9 @@ extension PushPipeline {
     }
 
     /// The events that were read.
+    /// What was remarkable about the records of each topic.
+    package var recordNotes: [RecordNotes] { fanOut.decoder.notes }
+
     package var eventTally: EventTally { _read { yield fanOut.tally } }
 
     /// What was set aside of the compacted topics.

@@ -19,16 +19,22 @@ internal import Testing
         }
     }
 
-    private static func examplesOfThePage() throws -> String {
+    /// Those of its configurations that have tests.
+    private static func configurationsOfThePage() throws -> [String] {
         let page = try Repository.text("docs/events.md")
-        let blocks = page.split(separator: "```yaml\n").dropFirst().map {
+        return page.split(separator: "```yaml\n").dropFirst().map {
             String($0.split(separator: "```")[0])
-        }
-        return try #require(blocks.first { $0.contains("eventTests:") })
+        }.filter { $0.contains("eventTests:") }
     }
 
-    @Test func `the example of the page of events passes its own tests`() throws {
-        #expect(try Self.failures(try Self.examplesOfThePage()) == [])
+    private static func examplesOfThePage() throws -> String {
+        try #require(try configurationsOfThePage().first)
+    }
+
+    @Test func `the examples of the page of events pass their own tests`() throws {
+        let configurations = try Self.configurationsOfThePage()
+        #expect(configurations.count == 2)
+        for configuration in configurations { #expect(try Self.failures(configuration) == []) }
     }
 
     @Test(arguments: [

@@ -50,8 +50,12 @@ internal import Testing
     }
 
     @Test(arguments: [
-        "", " ", "{", #"{"a"}"#, #"{"a":1,}"#, "[1,]", "{'a':1}", "nul", "01", "1.", #""\ud800""#,
-        #""\x""#, "\"\n\"", "{} {}", "18446744073709551616", "1e999", "\u{FEFF}x",
+        "", " ", "{", #"{"a"}"#, #"{"a":1,}"#, "[1,]", "{'a':1}", "nul", "01", "1.", #""\x""#,
+        "\"\n\"", "{} {}", "\u{FEFF}x", "\u{FEFF}", "018446744073709551616",
+        "+18446744073709551616",
+        "18446744073709551616x", "18446744073709551616 1", "1e999.5", "1e", "-", "--1e999",
+        "[18446744073709551616,]", #""\ud83"#, #""\ud83d"#, #""\ud8zz""#, #"{"\ud83d":1,}"#,
+        #""\u12""#, "0x18446744073709551616", "1e999e1", "Infinity", "NaN",
     ])
     func `what is not JSON is refused`(document: String) {
         #expect(refusal(Array(document.utf8)) == .invalid)
@@ -64,6 +68,70 @@ internal import Testing
         ] as [[UInt8]])
     func `what is not UTF-8 is refused`(document: [UInt8]) {
         #expect(refusal(document) == .invalidUTF8)
+    }
+
+    /// Numbers in JSON that simdjson has no type for, their neighbours, and others.
+    private static let numbers = [
+        "0", "-0.0", "1", "-1", "9223372036854775807", "9223372036854775808",
+        "-9223372036854775808",
+        "-9223372036854775809", "18446744073709551615", "18446744073709551616",
+        "18446744073709551620", "-18446744073709551616", "99999999999999999999",
+        "100000000000000000000", "12345678901234567890123456789012345678",
+        "1\(String(repeating: "0", count: 307))", "1\(String(repeating: "0", count: 308))",
+        "-9\(String(repeating: "9", count: 400))", "100.0", "1E2", "1e+2", "4.20e1", "1e400",
+        "-1e400", "9e308", "1.7976931348623157e308", "1.7976931348623159e308", "0e999", "1e-400",
+        "0.1234567890123456789012345678901234567890", "123456789012345678901.5e300",
+        "0.00001e320",
+    ]
+
+    @Test(arguments: numbers)
+    func `a number of any size is kept as it is written`(number: String) throws {
+        for document in [number, "[\(number)]", #"{"a":"1,\"2","b":[\#(number) ,2.50],"c":-1}"#] {
+            try parsing(document) { value in
+                var output: [UInt8] = []
+                #expect(value.minify(into: &output, bytesMax: 2000))
+                let expected = document.filter { $0 != " " }
+                #expect(String(decoding: output, as: UTF8.self) == expected)
+                let found = value[JSONPointer("/b/0")!] ?? value[JSONPointer("/0")!] ?? value
+                #expect(found.kind == .number)
+                #expect(found.double!.isFinite)
+                let isWhole = number.allSatisfy { $0.isNumber || $0 == "-" }
+                #expect(found.integerText == (isWhole ? number : nil))
+                #expect(found.integer == Int64(number))
+                #expect(found.wholeNumber == (isWhole ? Int128(number) : nil))
+                #expect(value[JSONPointer("/c")!]?.integer == (value.object == nil ? nil : -1))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        (#"\ud83d"#, true), (#"\uD83D"#, true), (#"\ude00"#, true), (#"\ud83dx"#, true),
+        (#"\ud83d\ud83d\ude00"#, true), (#"\ude00\ud83d"#, true), (#"a\\\ud83d\n"#, true),
+        (#"\ud83d\\ude00"#, true), (#"\udfff\"\""#, true), (#"é\ud800é"#, true),
+        (#"\ud83d\ude00"#, false), (#"\\ud83d"#, false), (#"\ufffd"#, false), ("\u{FFFD}", false),
+        (#"\u0000"#, false),
+    ])
+    func `a lone surrogate is missing in its text, and passed on as it is written`(
+        written: String, isLone: Bool
+    ) throws {
+        let document = #"{"n":1.50,"k\#(written)":["\#(written)",1e999],"z":"z"}"#
+        try parsing(document) { value in
+            let string = try #require(value.object?.first { text($0.key).hasPrefix("k") }?.value)
+            let element = try #require(string[JSONPointer("/0")!])
+            #expect(element.hasLoneSurrogate == isLone)
+            #expect(value[JSONPointer("/z")!]?.hasLoneSurrogate == false)
+            var output: [UInt8] = []
+            #expect(value.minify(into: &output, bytesMax: 1000))
+            if isLone { #expect(String(decoding: output, as: UTF8.self) == document) }
+        }
+    }
+
+    @Test func `a byte order mark is skipped`() throws {
+        try parsing("\u{FEFF}{\"a\":1.50}") { value in
+            var output: [UInt8] = []
+            #expect(value.minify(into: &output, bytesMax: 100))
+            #expect(String(decoding: output, as: UTF8.self) == #"{"a":1.50}"#)
+        }
     }
 
     @Test func `the depth and size of JSON are bounded`() {
@@ -94,7 +162,7 @@ internal import Testing
     @Test(arguments: [
         (
             #" { "a" : [ 1 , -2.50 , 1e2 ] , "b" : { } , "c" : [ ] } "#,
-            #"{"a":[1,-2.5,100.0],"b":{},"c":[]}"#
+            #"{"a":[1,-2.50,1e2],"b":{},"c":[]}"#
         ),
         (#"{"e":"\"\\\/\b\f\n\r\t\u0001\u00e9😀"}"#, #"{"e":"\"\\/\b\f\n\r\t\u0001é😀"}"#),
         (

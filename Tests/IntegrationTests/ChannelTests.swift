@@ -21,10 +21,13 @@ struct `Channels from end to end` {
             ["channels", action, "--environment", "production", "--app", TestApp.home] + more)
     }
 
+    private static let started = Now.current.wall.seconds
+
     private func update(_ timestamp: Int, _ subject: String) async throws {
         try await fleet.kcat(
             .events, key: subject,
-            value: #"{"payload":{"aps":{"timestamp":\#(timestamp),"event":"update","#
+            value:
+                #"{"payload":{"aps":{"timestamp":\#(Self.started + Int64(timestamp)),"event":"update","#
                 + #""content-state":{"score":"\#(timestamp)"}}}}"#)
     }
 

@@ -110,6 +110,16 @@ struct `Every push type` {
             value: "{\"v\":1,\"targets\":[\(target)]}")
     }
 
+    /// The event with the page's instants as if it had been written now: they must be near the record's
+    /// time.
+    private static func ofNow(_ event: String) -> String {
+        event.replacing(/17952[0-9]{5}/) { match in
+            "\(Int64(match.0)! - 1_795_241_520 + started)"
+        }
+    }
+
+    private static let started = Now.current.wall.seconds
+
     private static func rows() throws -> [Row] {
         let page = URL(filePath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
@@ -120,7 +130,7 @@ struct `Every push type` {
             let cells = line.split(separator: "|").map {
                 $0.trimmingCharacters(in: CharacterSet(charactersIn: " `"))
             }
-            return Row(type: cells[0], target: cells[1], event: cells[2])
+            return Row(type: cells[0], target: cells[1], event: Self.ofNow(cells[2]))
         }
     }
 }

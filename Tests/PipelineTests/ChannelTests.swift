@@ -34,7 +34,7 @@ internal import Testing
         let text = String(repeating: "x", count: filler)
         fixture.event(
             "match-9",
-            #"{"payload":{"aps":{"timestamp":\#(timestamp),"event":"\#(event)","#
+            #"{"payload":{"aps":{"timestamp":\#(1_795_000_000 + timestamp),"event":"\#(event)","#
                 + #""content-state":{"text":"\#(text)"}\#(more)}}}"#)
     }
 
@@ -46,7 +46,7 @@ internal import Testing
         let sent = fixture.deliverAll(pool: broadcasts)
         #expect(sent.map(\.token) == [channel])
         #expect(sent.map(\.type) == [.liveActivity] && sent.map(\.expiration) == [0])
-        #expect(sent[0].body.contains(#""timestamp":10"#))
+        #expect(sent[0].body.contains(#""timestamp":1795000010"#))
         let route = fixture.pipeline.routing[sent[0].route]
         #expect(route.apnsTopic == "com.example.Home.push-type.liveactivity.channel")
         let others = fixture.deliverAll()
@@ -59,7 +59,7 @@ internal import Testing
         activity("update", 20)
         activity("update", 10)
         let sent = fixture.deliverAll(pool: broadcasts)
-        #expect(sent.count == 1 && sent[0].body.contains(#""timestamp":20"#))
+        #expect(sent.count == 1 && sent[0].body.contains(#""timestamp":1795000020"#))
     }
 
     @Test func `neither a start nor a plain event nor another push reaches a channel`() {
@@ -75,7 +75,7 @@ internal import Testing
     @Test func `classes can name channels alone, or leave them out`() {
         register(.channel, channel)
         register(.liveActivity, [1])
-        let aps = #""payload":{"aps":{"timestamp":1,"event":"update","content-state":{}}}"#
+        let aps = #""payload":{"aps":{"timestamp":1795000001,"event":"update","content-state":{}}}"#
         fixture.event("match-9", #"{"classes":["channel"],\#(aps)}"#)
         #expect(fixture.deliverAll(pool: broadcasts).count == 1 && fixture.deliverAll().isEmpty)
         fixture.event("match-9", #"{"classes":["liveActivity"],\#(aps)}"#)

@@ -21,14 +21,14 @@ internal import Testing
     private func update(_ timestamp: Int, _ event: String = "update", open: Bool = true) {
         fixture.event(
             "door",
-            #"{"payload":{"aps":{"timestamp":\#(timestamp),"event":"\#(event)","#
+            #"{"payload":{"aps":{"timestamp":\#(1_795_000_000 + timestamp),"event":"\#(event)","#
                 + #""content-state":{"open":\#(open)}}}}"#)
     }
 
     private func start(_ timestamp: Int) {
         fixture.event(
             "door",
-            #"{"payload":{"aps":{"timestamp":\#(timestamp),"event":"start","content-state":{},"#
+            #"{"payload":{"aps":{"timestamp":\#(1_795_000_000 + timestamp),"event":"start","content-state":{},"#
                 + #""attributes-type":"DoorAttributes","attributes":{},"alert":"x"}}}"#)
     }
 
@@ -37,7 +37,7 @@ internal import Testing
         update(20)
         update(10, open: false)
         let sent = fixture.deliverAll()
-        #expect(sent.count == 1 && sent[0].body.contains("\"timestamp\":20"))
+        #expect(sent.count == 1 && sent[0].body.contains("\"timestamp\":1795000020"))
         update(30)
         update(40, "end", open: false)
         let ended = fixture.deliverAll()
@@ -68,6 +68,6 @@ internal import Testing
         update(10, open: false)
         fixture.pass(.seconds(3600))
         let bodies = fixture.deliverAll().map(\.body)
-        #expect(!bodies.contains { $0.contains("\"timestamp\":10") })
+        #expect(!bodies.contains { $0.contains("\"timestamp\":1795000010") })
     }
 }

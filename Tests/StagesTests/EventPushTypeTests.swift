@@ -8,17 +8,17 @@ internal import Testing
 
 @Suite struct `Events of every push type` {
     private static let start =
-        #""timestamp":1,"event":"start","content-state":{},"attributes-type":"A","attributes":{}"#
+        #""timestamp":1795262400,"event":"start","content-state":{},"attributes-type":"A","attributes":{}"#
 
     @Test(arguments: [
         (#"{"payload":{"aps":{"alert":"x"}}}"#, "alert"),
         (#"{"payload":{"aps":{"content-available":1}}}"#, "background"),
         (
-            #"{"payload":{"aps":{"timestamp":1,"event":"update","content-state":{}}}}"#,
+            #"{"payload":{"aps":{"timestamp":1795262400,"event":"update","content-state":{}}}}"#,
             "liveactivity"
         ),
         (
-            #"{"payload":{"aps":{"timestamp":1,"event":"end"}},"pushType":"liveactivity"}"#,
+            #"{"payload":{"aps":{"timestamp":1795262400,"event":"end"}},"pushType":"liveactivity"}"#,
             "liveactivity"
         ),
         (#"{"pushType":"background"}"#, "background"), (#"{"pushType":"location"}"#, "location"),
@@ -49,13 +49,13 @@ internal import Testing
         (#"{"payload":{"domain":"d"}}"#, .invalidPayload),
         (#"{"pushType":"mdm","payload":{}}"#, .invalidField),
         (#"{"payload":{"aps":{"content-state":{},"event":"update"}}}"#, .invalidPayload),
-        (#"{"payload":{"aps":{"content-state":{},"timestamp":1}}}"#, .invalidPayload),
+        (#"{"payload":{"aps":{"content-state":{},"timestamp":1795262400}}}"#, .invalidPayload),
         (
             #"{"payload":{"aps":{"content-state":{},"timestamp":1.5,"event":"update"}}}"#,
             .invalidPayload
         ),
         (
-            #"{"payload":{"aps":{"content-state":1,"timestamp":1,"event":"update"}}}"#,
+            #"{"payload":{"aps":{"content-state":1,"timestamp":1795262400,"event":"update"}}}"#,
             .invalidPayload
         ),
         (#"{"payload":{"aps":{\#(start)}}}"#, .invalidPayload),
@@ -85,7 +85,7 @@ internal import Testing
 
     @Test func `a payload over 4096 bytes is for channels alone, if the event says so`() throws {
         func event(_ bytes: Int, classes: String) -> String {
-            let head = #"{"aps":{"timestamp":1,"event":"update","content-state":{"a":""#
+            let head = #"{"aps":{"timestamp":1795262400,"event":"update","content-state":{"a":""#
             let filler = String(repeating: "x", count: bytes - head.utf8.count - 4)
             return #"{"classes":[\#(classes)],"payload":\#(head)\#(filler)"}}}}"#
         }

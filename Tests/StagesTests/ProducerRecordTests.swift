@@ -64,6 +64,8 @@ internal import Testing
         for value in [
             #"{"id":7}"#, #"{"op":"d","before":null,"after":null}"#, #"{"op":1}"#,
             #"{"op":"u","before":{"id":1}}"#,
+            #"{"database":"d","table":"t","type":"update","data":{"id":7},"old":{}}"#,
+            #"{"data":{"id":7},"metadata":{"operation":"update"}}"#,
         ] {
             #expect(refusal { _ = try decodeEvent(value, binding: Self.rows()) } == .notChange)
         }
@@ -106,6 +108,185 @@ internal import Testing
         #expect(try decodeEvent(created, binding: binding).subject == "order-7")
     }
 
+    // MARK: What connectors write
+
+    /// The subjects, or the code of the refusal.
+    private static func outcome(
+        _ value: String, key: String? = "k", _ change: (inout TopicBinding) -> Void = { _ in }
+    ) -> String {
+        do {
+            return try decodeEvent(value, key: key, binding: rows(change)).subject
+        } catch is RecordLeftOut {
+            return "filtered"
+        } catch {
+            return (error as? UnreadableRecord)?.code ?? "\(error)"
+        }
+    }
+
+    private static func key(_ template: String) -> (inout TopicBinding) -> Void {
+        { $0.subject = try! SubjectTemplate(template) }
+    }
+
+    @Test(arguments: [
+        // MongoDB's rows are texts of extended JSON.
+        ("null", #""{\"id\":42}""#, "order-42"), ("null", #""{\"id\":\"42\"}""#, "order-42"),
+        ("null", #""{\"id\":{\"$oid\":\"65f1\"}}""#, "order-65f1"),
+        ("null", #""{\"id\":{\"$numberLong\":\"42\"}}""#, "order-42"),
+        ("null", #""{\"id\":{\"$numberDecimal\":\"42\"}}""#, "order-42"),
+        ("null", #""{\"id\":{\"$date\":42}}""#, "order-42"),
+        ("null", #""{\"id\":{\"$other\":42}}""#, "missingSubject"),
+        ("null", #""42""#, "notChange"), ("null", #""{""#, "notChange"),
+        ("null", "[]", "notChange"),
+        // Cells of Cassandra's and YugabyteDB's.
+        ("null", #"{"id":{"value":42,"deletion_ts":null,"set":true}}"#, "order-42"),
+        ("null", #"{"id":{"value":"42","set":true}}"#, "order-42"),
+        ("null", #"{"id":{"value":null,"set":true}}"#, "missingSubject"),
+        ("null", #"{"id":{"value":42,"unit":"m"}}"#, "missingSubject"),
+        // Decimals.
+        ("null", #"{"id":{"scale":0,"value":"Kg=="}}"#, "order-42"),
+        ("null", #"{"id":{"scale":2,"value":"Dzw="}}"#, "order-39.00"),
+        ("null", #"{"id":{"scale":-2,"value":"Kg=="}}"#, "order-4200"),
+        ("null", #"{"id":{"scale":0,"value":"1g=="}}"#, "order--42"),
+        ("null", #"{"id":{"scale":9999,"value":"Kg=="}}"#, "missingSubject"),
+        ("null", #"{"id":{"scale":0,"value":"*"}}"#, "missingSubject"),
+        // What PostgreSQL does not send.
+        ("null", #"{"id":"__debezium_unavailable_value"}"#, "missingSubject"),
+        ("null", #"{"id":"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}"#, "missingSubject"),
+        ("null", #"{"id":["__debezium_unavailable_value"]}"#, "missingSubject"),
+        ("null", #"{"id":"__debezium_unavailable_valuE"}"#, "order-__debezium_unavailable_valuE"),
+        // Numbers of any size, and what nobody reads.
+        ("null", #"{"id":18446744073709551615}"#, "order-18446744073709551615"),
+        ("null", #"{"id":100000000000000000000,"x":1e400}"#, "order-100000000000000000000"),
+        ("null", #"{"id":1,"x":"\ud83d"}"#, "order-1"), ("null", "{}", "notChange"),
+    ])
+    func `a row is read as its connector writes it`(
+        before: String, after: String, expected: String
+    ) {
+        let envelope = Self.envelope("u", before: before, after: after)
+        #expect(Self.outcome(envelope) == expected)
+    }
+
+    @Test(arguments: [
+        ("Kg==", 0, "order-42"), ("Dzw=", 2, "order-39.00"), ("AA==", 2, "order-0.00"),
+        ("Kg==", -1, "order-420"), ("/w==", 1, "order--0.1"), ("42", 2, "order-42"),
+    ])
+    func `a decimal is read by the schema beside it`(text: String, scale: Int, expected: String) {
+        let schema = #"""
+            {"type":"struct","fields":[{"type":"struct","field":"before"},{"type":"struct",
+             "field":"after","fields":[{"type":"bytes","field":"id",
+             "name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"\#(scale)"}}]}]}
+            """#
+        let envelope = Self.envelope("c", before: "null", after: #"{"id":"\#(text)"}"#)
+        #expect(Self.outcome(#"{"schema":\#(schema),"payload":\#(envelope)}"#) == expected)
+    }
+
+    @Test(arguments: [
+        (#"{"id":42}"#, "order-42"), (#"{"schema":{},"payload":{"id":42}}"#, "order-42"),
+        (#"{"id":"{\"$oid\":\"65f1\"}"}"#, "order-65f1"), (#"{"id":"\"42\""}"#, "order-42"),
+        (#"{"id":"42"}"#, "order-42"), (#"{"id":{"value":42,"set":true}}"#, "order-42"),
+        (#"{"id":18446744073709551616}"#, "order-18446744073709551616"),
+        ("\u{FEFF}{\"id\":42}", "order-42"), (#"{"id":null}"#, "missingSubject"),
+        ("door", "invalidJSON"),
+    ])
+    func `a change without a row has the subject of its key`(key: String, expected: String) {
+        for op in ["d", "u", "c"] {
+            let envelope = Self.envelope(op, before: "null", after: "null")
+            #expect(Self.outcome(envelope, key: key, Self.key("order-{key:/id}")) == expected)
+            #expect(Self.outcome(envelope, key: key) == "notChange")
+        }
+    }
+
+    @Test func `what the database has not sent has not changed, and no alert shows it`() throws {
+        let placeholder = #""__debezium_unavailable_value""#
+        func changed(_ before: String, _ after: String, _ op: String = "u") -> String {
+            Self.outcome(
+                Self.envelope(
+                    op, before: before, after: #"{"id":1,"body":\#(after)}"#)
+            ) { $0.conditions = [.init(field: FieldPath("/body")!, tests: [.changed(true)])] }
+        }
+        #expect(changed(#"{"id":1,"body":"a"}"#, placeholder) == "filtered")
+        #expect(changed(#"{"id":1,"body":"a"}"#, "[\(placeholder)]") == "filtered")
+        #expect(changed(#"{"id":1,"body":"a"}"#, #""b""#) == "order-1")
+        #expect(changed(#"{"id":1,"body":1.0}"#, "1.00") == "filtered")
+        #expect(changed("null", placeholder) == "filtered")
+        let shown = Self.rows {
+            $0.push.payload = try! PushTemplate(
+                .map([("aps", .map([("alert", .text("{/body}"))]))]))
+        }
+        let update = Self.envelope(
+            "u", before: #"{"id":1,"body":"a"}"#, after: #"{"id":1,"body":\#(placeholder)}"#)
+        #expect(refusal { _ = try decodeEvent(update, binding: shown) } == .missingField)
+    }
+
+    @Test(arguments: [
+        (#"{"payload":"{\"id\":42}"}"#, "order-42"), (#"{"payload":{"id":42}}"#, "order-42"),
+        (#""{\"payload\":{\"id\":42}}""#, "order-42"),
+        (#"{"schema":{"type":"string"},"payload":"{\"id\":\"42\"}"}"#, "order-42"),
+        (#"{"payload":"{\"id\":100000000000000000000}"}"#, "order-100000000000000000000"),
+        (#"{"payload":"{\"id\":}"}"#, "missingSubject"), (#"{"payload":"x"}"#, "missingSubject"),
+        (#"{"payload":"[42]"}"#, "missingSubject"), (#""x""#, "notAnObject"),
+        (#"[{"payload":{"id":42}}]"#, "notAnObject"), ("42", "notAnObject"),
+        (#"{"a":"{","payload":"{\"id\":42}","b":1.50}"#, "order-42"),
+    ])
+    func `JSON in a text of JSON is read where a field is inside of it`(
+        value: String, expected: String
+    ) {
+        let outcome = Self.outcome(value) {
+            $0.decode = .json
+            $0.subject = try! SubjectTemplate("order-{/payload/id}")
+        }
+        #expect(outcome == expected)
+    }
+
+    @Test(arguments: [
+        ("42", "order-42"), (#""42""#, "order-42"), ("\u{FEFF}42", "order-42"),
+        (#"{"schema":{"type":"string"},"payload":"42"}"#, "order-42"),
+        ("18446744073709551616", "order-18446744073709551616"), (#"{"id":42}"#, "missingSubject"),
+        ("Struct{id=42}", "invalidJSON"), ("true", "missingSubject"), ("42.5", "missingSubject"),
+        (#""""#, "missingSubject"),
+    ])
+    func `a key may be a JSON text`(key: String, expected: String) {
+        for decode in [TopicBinding.Decode.key, .json] {
+            let outcome = Self.outcome("{}", key: key) {
+                $0.decode = decode
+                $0.subject = try! SubjectTemplate("order-{key:}")
+            }
+            #expect(outcome == expected)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (RecordCondition.Test.above(0), #""x""#, "a text of 1 bytes"),
+            (.above(0), "{}", "an empty object"),
+            (.atMost(9), "true", "true or false"), (.atMost(9), "[1]", "an array"),
+            (.isOneOf([.number(39)]), #""39""#, "a text of 2 digits"),
+            (.isOneOf([.text("39")]), "39", "an integer of 2 digits"),
+            (.isOneOf([.flag(true)]), #""true""#, "a text of 4 bytes"),
+            (.isOneOf([.flag(true)]), "1", "an integer of 1 digit"), (.above(9), "1", nil),
+            (.above(9), #""1.5""#, nil), (.isOneOf([.text("a")]), #""b""#, nil),
+            (.above(9), "null", nil),
+        ] as [(RecordCondition.Test, String, String?)])
+    func `a condition that meets another type is told of`(
+        test: RecordCondition.Test, value: String, shape: String?
+    ) throws {
+        var binding = Self.documents()
+        binding.conditions = [.init(field: FieldPath("/a")!, tests: [test])]
+        var decoder = try EventDecoder(
+            bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
+        for _ in 1...2 {
+            let event = try lending(Array(#"{"id":1,"a":\#(value)}"#.utf8)) { value in
+                try decoder.decode(
+                    EventRecord(binding: 0, key: nil, value: value, timestamp: IntakeFixtures.now),
+                    now: IntakeFixtures.now, header: { _ in nil }) == nil
+            }
+            #expect(event)
+        }
+        let notes = decoder.notes[0].counts
+        #expect(notes.values.first == (shape == nil ? nil : 2))
+        #expect(notes.keys.first?.message.contains("/a met \(shape ?? "")") ?? (shape == nil))
+    }
+
     // MARK: Conditions
 
     @Test(
@@ -119,7 +300,28 @@ internal import Testing
             (.isNoneOf([.text("draft")]), [#""x""#, "null", "1"], [#""draft""#]),
             (.exists(true), ["0", "false", #""""#, "{}"], ["null"]),
             (.exists(false), ["null"], ["0"]),
-            (.above(2), ["3", "2.5", "18446744073709551615"], ["2", "-3", #""9""#, "null"]),
+            (
+                .above(2), ["3", "2.5", "18446744073709551615", #""9""#],
+                ["2", "-3", #""x""#, "null"]
+            ),
+            (
+                .above(2),
+                [
+                    #""39.00""#, #""2.01""#, #""+3""#, #""1E+2""#, #""0003""#, "1e400",
+                    "100000000000000000000000000000000000000000",
+                    #""100000000000000000000000000000000000000000""#,
+                ],
+                [
+                    #""2.00""#, #""-39.00""#, #""3 ""#, #"" 3""#, #""3,5""#, #""0x9""#, #""""#,
+                    #""NaN""#, #""3.""#, #"".5e9""#, #""3e""#, "[3]", "{}", "true", "-1e400",
+                    #""-100000000000000000000000000000000000000000""#,
+                ]
+            ),
+            (
+                .below(ExactNumber("100000000000000000000000000000000000000000")!),
+                ["99999999999999999999999999999999999999999", #""1e40""#, "1e40", "-1e400"],
+                ["100000000000000000000000000000000000000000", #""1e41""#, "1e41", "1e400"]
+            ),
             (.below(2), ["1", "-1e9"], ["2", "null"]), (.atLeast(2), ["2"], ["1.999"]),
             (.atMost(2), ["2"], ["2.001", "null"]),
             // As doubles, each of these is its neighbour.

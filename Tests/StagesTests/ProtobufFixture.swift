@@ -58,10 +58,11 @@ enum ProtobufFixture {
         return problem ?? String(decoding: output.bytes, as: UTF8.self)
     }
 
-    /// Why a schema is refused; empty if it is not.
+    /// Why a schema, or its first message as a whole, is refused; empty if it is not.
     static func problem(_ schema: String) -> String {
         do throws(UnusableSchema) {
-            _ = try ProtoParser.schema(Array(schema.utf8))
+            let parsed = try ProtoParser.schema(Array(schema.utf8))
+            if let root = parsed.message(.first) { _ = try ProtobufProgram(parsed, root: root) }
             return ""
         } catch { return error.description }
     }

@@ -146,4 +146,56 @@ internal import Testing
             ProtobufFixture.problem(String(repeating: " ", count: SchemaLimits.textBytesMax + 1))
                 .contains("bytes"))
     }
+
+    // MARK: What registries leave out
+
+    @Test(arguments: [
+        ("google/type/money", "Money"), ("google/type/date", "Date"),
+        ("google/type/latlng", "LatLng"), ("google/type/timeofday", "TimeOfDay"),
+        ("google/type/datetime", "DateTime"), ("google/type/color", "Color"),
+        ("google/type/dayofweek", "DayOfWeek"), ("google/type/month", "Month"),
+        ("google/type/postal_address", "PostalAddress"), ("google/type/interval", "Interval"),
+        ("google/type/decimal", "Decimal"), ("google/type/expr", "Expr"),
+        ("google/type/fraction", "Fraction"), ("google/type/phone_number", "PhoneNumber"),
+        ("google/type/calendar_period", "CalendarPeriod"),
+        ("google/type/quaternion", "Quaternion"), ("google/type/localized_text", "LocalizedText"),
+        ("google/protobuf/source_context", "SourceContext"), ("confluent/meta", "Meta"),
+        ("confluent/type/decimal", "Decimal"),
+    ])
+    func `what serializers have built in needs no reference`(file: String, type: String) throws {
+        let package = file.split(separator: "/").dropLast().joined(separator: ".")
+        let schema = """
+            syntax = "proto3"; import "\(file).proto";
+            message M { string id = 1; \(package).\(type) m = 2; }
+            """
+        #expect(ProtobufFixture.problem(schema) == "")
+        let json = try ProtobufFixture.json(schema, ProtobufBytes().string(1, "x"))
+        #expect(json.hasPrefix(#"{"id":"x""#))
+    }
+
+    @Test(arguments: [
+        "google.protobuf.FieldDescriptorProto", "shop.Lost", ".shop.Lost", "Lost",
+        "repeated shop.Lost", "optional shop.Lost", "map<string, shop.Lost>",
+        "google.type.Unheard", "buf.validate.Rule", "x.y.z.Lost",
+    ])
+    func `a type that nobody reads need not be known`(type: String) throws {
+        let schema = """
+            syntax = "proto3"; import "shop/lost.proto"; import "shop/other.proto";
+            message M { string id = 1; \(type) m = 2; }
+            """
+        let value = ProtobufBytes().string(1, "x").string(2, "y")
+        #expect(try ProtobufFixture.json(schema, value, pointers: ["/id"]) == #"{"id":"x"}"#)
+        let problem = ProtobufFixture.problem(schema)
+        #expect(problem.hasPrefix("the Protobuf schema does not define the type "))
+        #expect(problem.hasSuffix("the import of shop/lost.proto, shop/other.proto"))
+    }
+
+    @Test func `edition 2024 may say who sees a type`() throws {
+        let schema = """
+            edition = "2024"; export message M { local enum E { A = 0; } export message N {}
+            string export = 1; string local = 2; } local enum F { B = 0; } local message L {}
+            """
+        let value = ProtobufBytes().string(1, "x").string(2, "y")
+        #expect(try ProtobufFixture.json(schema, value) == #"{"export":"x","local":"y"}"#)
+    }
 }

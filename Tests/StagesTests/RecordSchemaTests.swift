@@ -85,6 +85,16 @@ internal import Testing
         ([] as [UInt8], "this one has 0 bytes"), ([0, 0, 0, 1], "this one has 4 bytes"),
         ([1, 0, 0, 0, 1, 0], "PrefixSchemaIdSerializer"),
         (Array(#"{"a":1}"#.utf8), "have the producer use a serializer for a schema registry"),
+        (Array(#"["a",1]"#.utf8), "have the producer use a serializer for a schema registry"),
+        (Array(#""door-42""#.utf8), "have the producer use a serializer for a schema registry"),
+        ([3, 0] + Array(repeating: 7, count: 16), "Confluent's API, or write JSON"),
+        ([3, 5] + Array(repeating: 7, count: 16), "Confluent's API, or write JSON"),
+        (
+            [0xC3, 1, 1, 2, 3, 4, 5, 6, 7, 8],
+            "have the producer use a serializer for a schema registry"
+        ),
+        (Array("Obj\u{1}...".utf8), "write one record with a serializer for a schema registry"),
+        ([2, 0, 0, 0, 1, 0], "have the producer use a serializer for a schema registry"),
     ])
     func `without Confluent's frame is refused`(record: [UInt8], problem: String) {
         var decoder = Self.decoder()
@@ -93,6 +103,25 @@ internal import Testing
             #expect(text.hasPrefix("frame: ") && text.hasSuffix(problem), "\(text)")
         }
         #expect(SchemaFrame.refusal(of: SchemaFrame.valueHeader).code == .frame)
+    }
+
+    @Test(
+        arguments: [
+            ("apicurio.value.globalId", "x", "as-confluent"),
+            ("apicurio.value.contentId", "x", "as-confluent"),
+            ("apicurio.key.globalId", "x", "as-confluent"),
+            ("content-type", "avro/binary+b7b4a7f09c964e4aa687fb5de9ef0c63", "Azure's registry"),
+            ("content-type", "avro/binary", nil), ("content-type", "application/json", nil),
+            ("content-type", "", nil), ("apicurio", "x", nil),
+        ] as [(String, String, String?)])
+    func `of another registry is named by its headers`(
+        name: String, value: String, words: String?
+    ) {
+        var value = value
+        let found = value.withUTF8 { bytes in
+            SchemaFrame.refusal(ofHeaders: { $0 == name ? UnsafeRawBufferPointer(bytes) : nil })
+        }
+        #expect(found.map { $0.message.contains(words ?? "?") } == words.map { _ in true })
     }
 
     @Test func `of JSON Schema is what follows the frame, and needs no registry`() {

@@ -182,8 +182,7 @@ internal import Testing
 
     @Test(
         arguments: [
-            ("ce_specversion", "0.3", .unknownVersion), ("ce_time", "now", .invalidField),
-            ("ce_subject", "", .invalidField), ("ce_pushapp", "x", .unknownApp),
+            ("ce_specversion", "0.3", .unknownVersion), ("ce_pushapp", "x", .unknownApp),
             ("ce_pushkinds", "a,,b", .invalidField), ("ce_pushclasses", "lamp", .invalidField),
             ("ce_pushttl", "0", .invalidField), ("ce_pushttl", "1.5", .invalidField),
             ("ce_pushttl", "999999999999", .invalidField),
@@ -196,6 +195,60 @@ internal import Testing
         headers[name] = value
         let refused = refusal { _ = try decodeEvent(nil, headers: headers, binding: Self.binding) }
         #expect(refused == code)
+    }
+
+    @Test(arguments: [
+        ("ce_time", "now", "door-42"), ("ce_time", "", "door-42"),
+        ("ce_time", "1795719600.123456789", "door-42"), ("ce_time", "1795719600123", "door-42"),
+        ("ce_time", "2026-11-26 19:00:00Z", "door-42"),
+        ("ce_time", "2026-11-26T19:00:00", "door-42"),
+        ("ce_time", #""2026-11-26T19:00:00Z""#, "door-42"), ("ce_subject", "", "key-1"),
+        ("ce_source", #""/doors""#, "door-42"), ("Content-Type", "text/plain", "door-42"),
+        ("content-type", "APPLICATION/JSON", "door-42"),
+    ])
+    func `a CloudEvent's optional attribute that is wrong costs nothing`(
+        name: String, value: String, subject: String
+    ) throws {
+        var headers = Self.headers
+        headers["ce_subject"] = "door-42"
+        headers[name] = value
+        let event = try decodeEvent(nil, key: "key-1", headers: headers, binding: Self.binding)
+        #expect(event.subject == subject)
+        #expect(name != "ce_time" || event.time == IntakeFixtures.now)
+    }
+
+    @Test func `a CloudEvent whose headers are all in quotation marks is read`() throws {
+        var headers = Self.headers
+        headers["ce_subject"] = "door-42"
+        let quoted = headers.mapValues { "\"\($0)\"" }
+        let event = try decodeEvent(nil, key: "k", headers: quoted, binding: Self.binding)
+        #expect(event.subject == "door-42")
+    }
+
+    @Test(
+        arguments: [
+            nil, ("content-type", "application/json"),
+            ("content-type", "APPLICATION/CLOUDEVENTS+JSON"),
+            ("content-type", "application/cloudevents+json;charset=utf-8"),
+            ("content-type", "Application/CloudEvents+Json; charset=UTF-8"),
+            ("content-type", #""application/cloudevents+json""#),
+            ("Content-Type", "application/cloudevents+json"),
+            ("contentType", "application/cloudevents+JSON"), ("datacontenttype", "text/plain"),
+            ("ce_datacontenttype", "application/cloudevents+json"),
+        ] as [(String, String)?])
+    func `an envelope is a CloudEvent, whatever its headers say of it`(
+        header: (String, String)?
+    ) throws {
+        let headers = header.map { [$0.0: $0.1] } ?? [:]
+        for time in [#""2026-11-26T19:00:00Z""#, "null", "1795719600", #""soon""#, "[2026,11,26]"] {
+            let envelope = #"""
+                {"specversion":"1.0","id":"1","source":"s","type":"com.dapr.event.sent",
+                 "time":\#(time),"data":{"wei":100000000000000000000}}
+                """#
+            let event = try decodeEvent(
+                envelope, key: "door-42", headers: headers, binding: Self.binding)
+            #expect(event.subject == "door-42")
+        }
     }
 
     @Test func `what is no CloudEvent is refused where one is due`() {

@@ -185,7 +185,14 @@ package struct EventSample: ~Copyable {
             lines += topic.unreadable.sorted { $0.value.count > $1.value.count }.map {
                 "\(name): \($1.count) dead letters for \($0), such as \($1.first)"
             }
-            return lines + topic.examples
+            return lines + notes(name) + topic.examples
+        }
+    }
+
+    private func notes(_ name: String) -> [String] {
+        let notes = decoder.notes[plan.eventTopics.firstIndex(of: name)!].counts
+        return notes.sorted { ($1.value, $0.key.message) < ($0.value, $1.key.message) }.map {
+            "\(name): of \($1.counted("record")): \($0.message)"
         }
     }
 

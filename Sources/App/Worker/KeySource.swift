@@ -10,6 +10,17 @@ struct KeySource: Sendable {
     struct KeyText: Hashable, Sendable {
         var keyID: String
         var pem: Secret
+        /// Where it comes from, for messages.
+        var origin = ""
+
+        static func == (left: KeyText, right: KeyText) -> Bool {
+            left.keyID == right.keyID && left.pem == right.pem
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(keyID)
+            hasher.combine(pem)
+        }
     }
 
     /// What one look at the files found.
@@ -29,7 +40,10 @@ struct KeySource: Sendable {
     func look() -> Look {
         var look = Look()
         if let key = credential.key {
-            look.keys.append(KeyText(keyID: credential.keyID ?? "", pem: key))
+            look.keys.append(
+                KeyText(
+                    keyID: credential.keyID ?? "", pem: Secret(SecretText.key(key.text)),
+                    origin: "the variable with the key"))
         }
         if let file = credential.keyFile {
             add(file, keyID: credential.keyID, to: &look)
@@ -49,7 +63,7 @@ struct KeySource: Sendable {
             return
         }
         let keyID = keyID ?? Configuration.APNS.Credential.keyID(inNameOf: file) ?? ""
-        look.keys.append(KeyText(keyID: keyID, pem: Secret(pem)))
+        look.keys.append(KeyText(keyID: keyID, pem: Secret(pem), origin: file))
     }
 
     /// Adds the keys in a folder. The key that `keyID` names comes first, and the others count as
@@ -67,7 +81,7 @@ struct KeySource: Sendable {
             let target = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
             let attributes = try? FileManager.default.attributesOfItem(atPath: target)
             let writtenAt = attributes?[.modificationDate] as? Date ?? .distantPast
-            found.append((KeyText(keyID: keyID, pem: Secret(pem)), writtenAt))
+            found.append((KeyText(keyID: keyID, pem: Secret(pem), origin: file), writtenAt))
         }
         if let first = found.firstIndex(where: { $0.key.keyID == credential.keyID }) {
             let key = found.remove(at: first).key
@@ -89,6 +103,6 @@ struct KeySource: Sendable {
         guard let data = try? Data(contentsOf: URL(fileURLWithPath: file)),
             data.count <= keyBytesMax
         else { return nil }
-        return String(validating: data, as: UTF8.self)
+        return String(validating: data, as: UTF8.self).map(SecretText.key)
     }
 }

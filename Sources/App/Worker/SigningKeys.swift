@@ -44,7 +44,8 @@ package struct SigningKeys: Sendable {
                 key = try SigningKey(
                     teamID: credential.team, keyID: first.keyID, pem: first.pem.text)
             } catch {
-                throw SigningKeyError(credential: name, reason: "\(error)")
+                throw SigningKeyError(
+                    credential: name, reason: "\(first.origin): \(error)")
             }
             let tokens = credential.environments.map { ($0, ProviderTokens(key)) }
             credentials[name] = Credential(

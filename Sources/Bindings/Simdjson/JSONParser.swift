@@ -5,11 +5,12 @@ internal import CSimdjson
 
 /// Parses one JSON document at a time with simdjson, into buffers that it keeps.
 ///
-/// The document is refused as a whole when it is not JSON, not UTF-8 (lone surrogate escapes
-/// included), deeper or larger than the bounds, or holds an integer beyond 64 bits. A byte order
-/// mark is refused by simdjson before 3.2 and skipped since.
+/// The document is refused as a whole when it is not JSON, not UTF-8, or deeper or larger than the
+/// bounds. Numbers of any size and escapes of lone surrogates are read: a number is kept as it was
+/// written, and a lone surrogate is U+FFFD where its text is asked for. A byte order mark is skipped.
 package struct JSONParser: ~Copyable {
     private let handle: OpaquePointer
+    package let bytesMax: Int
 
     /// - Parameters:
     ///   - bytesMax: the largest document; the buffers take about 12 times the largest one seen.
@@ -19,6 +20,7 @@ package struct JSONParser: ~Copyable {
             fatalError("out of memory for a JSON parser")
         }
         self.handle = handle
+        self.bytesMax = bytesMax
         precondition(hasKnownLayout(), "this simdjson lays out its tape differently")
     }
 
@@ -37,13 +39,13 @@ package struct JSONParser: ~Copyable {
     /// The tape is documented (doc/tape.md) but not an interface that simdjson promises to keep,
     /// so each parser looks once at a document that holds one of everything.
     private mutating func hasKnownLayout() -> Bool {
-        var sample = #"{"a":[1,-1,1.5,18446744073709551615,true,false,null],"b":"\u00e9"}"#
+        var sample = #"{"a":[1,-1,1.50,18446744073709551616,true,false,null],"b":"\u00e9"}"#
         let minified = sample.withUTF8 { utf8 -> [UInt8]? in
             guard let value = try? parse(UnsafeRawBufferPointer(utf8)) else { return nil }
             var output: [UInt8] = []
             return value.minify(into: &output, bytesMax: 256) ? output : nil
         }
-        let expected = #"{"a":[1,-1,1.5,18446744073709551615,true,false,null],"b":"é"}"#
+        let expected = #"{"a":[1,-1,1.50,18446744073709551616,true,false,null],"b":"é"}"#
         return minified.map { $0.elementsEqual(expected.utf8) } ?? false
     }
 }

@@ -5,29 +5,34 @@ extension JSONValue {
     /// Appends this value as JSON without white space; false, with `output` as it was, when that
     /// would make it longer than `bytesMax`.
     ///
-    /// Strings keep only the escapes they need, doubles become their shortest form, integers stay,
-    /// duplicate members stay in their order. The work is bounded by `bytesMax`.
+    /// Strings keep only the escapes they need, numbers stay as they are written, duplicate members
+    /// stay in their order. The work is bounded by `bytesMax`, and by the document's scalars.
     package func minify(into output: inout [UInt8], bytesMax: Int) -> Bool {
         let start = output.count
-        if write(to: &output, bytesMax: bytesMax), output.count <= bytesMax { return true }
+        var source = JSONSource(of: self)
+        if write(to: &output, bytesMax: bytesMax, &source), output.count <= bytesMax { return true }
         output.removeSubrange(start...)
         return false
     }
 
     /// Recursion goes no deeper than the parser's `depthMax`.
-    private func write(to output: inout [UInt8], bytesMax: Int) -> Bool {
+    private func write(
+        to output: inout [UInt8], bytesMax: Int, _ source: inout JSONSource
+    ) -> Bool {
         guard output.count <= bytesMax else { return false }
         switch mark {
-        case .object: return writeMembers(to: &output, bytesMax: bytesMax)
-        case .array: return writeElements(to: &output, bytesMax: bytesMax)
+        case .object: return writeMembers(to: &output, bytesMax: bytesMax, &source)
+        case .array: return writeElements(to: &output, bytesMax: bytesMax, &source)
         case .string:
             let text = text(at: index)
             guard text.count <= bytesMax else { return false }
-            JSONString.append(text, to: &output)
+            Self.append(text, at: index, to: &output, &source)
         case .signed: output.append(contentsOf: Int64(bitPattern: tape[index + 1]).description.utf8)
         case .unsigned: output.append(contentsOf: tape[index + 1].description.utf8)
         case .double:
-            output.append(contentsOf: Double(bitPattern: tape[index + 1]).description.utf8)
+            let text = source.number(at: index)
+            guard text.count <= bytesMax else { return false }
+            output.append(contentsOf: text)
         case .yes: output.append(contentsOf: "true".utf8)
         case .no: output.append(contentsOf: "false".utf8)
         default: output.append(contentsOf: "null".utf8)
@@ -35,14 +40,16 @@ extension JSONValue {
         return true
     }
 
-    private func writeMembers(to output: inout [UInt8], bytesMax: Int) -> Bool {
+    private func writeMembers(
+        to output: inout [UInt8], bytesMax: Int, _ source: inout JSONSource
+    ) -> Bool {
         var separator = UInt8(ascii: "{")
         for (key, value) in JSONObject(value: self) {
             guard output.count + key.count <= bytesMax else { return false }
             output.append(separator)
-            JSONString.append(key, to: &output)
+            Self.append(key, at: value.index - 1, to: &output, &source)
             output.append(UInt8(ascii: ":"))
-            guard value.write(to: &output, bytesMax: bytesMax) else { return false }
+            guard value.write(to: &output, bytesMax: bytesMax, &source) else { return false }
             separator = UInt8(ascii: ",")
         }
         if separator == UInt8(ascii: "{") { output.append(separator) }
@@ -50,11 +57,25 @@ extension JSONValue {
         return true
     }
 
-    private func writeElements(to output: inout [UInt8], bytesMax: Int) -> Bool {
+    /// A string that had lone surrogates keeps their escapes.
+    private static func append(
+        _ text: UnsafeRawBufferPointer, at index: Int, to output: inout [UInt8],
+        _ source: inout JSONSource
+    ) {
+        if source.hasMendedStrings, hasReplacement(text) {
+            output.append(contentsOf: source.string(at: index))
+        } else {
+            JSONString.append(text, to: &output)
+        }
+    }
+
+    private func writeElements(
+        to output: inout [UInt8], bytesMax: Int, _ source: inout JSONSource
+    ) -> Bool {
         var separator = UInt8(ascii: "[")
         for element in JSONArray(value: self) {
             output.append(separator)
-            guard element.write(to: &output, bytesMax: bytesMax) else { return false }
+            guard element.write(to: &output, bytesMax: bytesMax, &source) else { return false }
             separator = UInt8(ascii: ",")
         }
         if separator == UInt8(ascii: "[") { output.append(separator) }

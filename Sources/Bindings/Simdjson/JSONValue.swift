@@ -39,16 +39,37 @@ package struct JSONValue {
         }
     }
 
-    /// The same of any size that the parser takes: -2^63 to 2^64 - 1.
+    /// The same as far as 128 bits hold it.
     package var wholeNumber: Int128? {
         switch mark {
         case .signed: Int128(Int64(bitPattern: tape[index + 1]))
         case .unsigned: Int128(tape[index + 1])
+        case .double where hasMendedNumbers: integerText.flatMap { Int128($0) }
         default: nil
         }
     }
 
-    /// The value of any number; integers beyond 2^53 are rounded.
+    /// The digits of a number that is written without fraction and exponent, and its sign.
+    package var integerText: String? {
+        switch mark {
+        case .signed: return Int64(bitPattern: tape[index + 1]).description
+        case .unsigned: return tape[index + 1].description
+        case .double where hasMendedNumbers:
+            let text = writtenNumber
+            guard text.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: "-") })
+            else { return nil }
+            return String(decoding: text, as: UTF8.self)
+        default: return nil
+        }
+    }
+
+    /// The text of a number that is beyond a double, or may be.
+    package var hugeNumber: UnsafeRawBufferPointer? {
+        mark == .double && hasMendedNumbers ? writtenNumber : nil
+    }
+
+    /// The value of any number; one with more digits than a double has is rounded, and one that is too
+    /// large for it is 9e307.
     package var double: Double? {
         switch mark {
         case .signed: Double(Int64(bitPattern: tape[index + 1]))

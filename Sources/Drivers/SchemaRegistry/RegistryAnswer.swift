@@ -55,6 +55,19 @@ struct RegistryAnswer: Sendable {
         }
     }
 
+    /// What the registry says of an error in its own words, such as that a user may not read a subject;
+    /// nil if it says nothing.
+    static func message(_ body: [UInt8]) -> String? {
+        var parser = JSONParser(bytesMax: Self.bytesMax, depthMax: 32)
+        return body.withUnsafeBytes { bytes in
+            (try? parser.parse(bytes))?.object?["message"]?.string.map {
+                String(String(decoding: $0, as: UTF8.self).prefix(Self.messageMax)).printable
+            }
+        }
+    }
+
+    private static let messageMax = 200
+
     /// The `error_code` of an answer that is an error; nil if it has none.
     static func errorCode(_ body: [UInt8]) -> Int64? {
         var parser = JSONParser(bytesMax: Self.bytesMax, depthMax: 32)

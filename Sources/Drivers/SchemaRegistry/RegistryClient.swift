@@ -220,7 +220,9 @@ struct RegistryClient: ~Copyable {
             return .missing
         }
         let isForAll = answer.retryAfter > .zero && [429, 503].contains(answer.status)
+        let words = RegistryAnswer.message(answer.body).map { ": \($0)" } ?? ""
         return .failed(
-            "\(url) answers \(answer.status)", retryAfter: answer.retryAfter, isForAll: isForAll)
+            "\(url) answers \(answer.status)\(words)", retryAfter: answer.retryAfter,
+            isForAll: isForAll)
     }
 }

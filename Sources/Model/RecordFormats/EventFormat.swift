@@ -180,6 +180,15 @@ package struct EventFields {
     package var pushType: PushType?
     package var payload: EventPayload?
     package var shard: EventShard?
+    /// What was passed over.
+    package var remark: Remark?
+
+    package enum Remark: String, Sendable {
+        /// Attributes of a CloudEvent that are not what its format says.
+        case timeAttribute, subjectAttribute
+        /// Members at the top that look like a push and are none.
+        case aps, message, notification
+    }
 
     package init() {}
 
@@ -188,6 +197,20 @@ package struct EventFields {
     package var isPlain: Bool {
         environment == nil && kinds == nil && classes == nil && ttl == nil && expiresAt == nil
             && !all && priority == nil && expiration == nil && payload == nil && pushType == nil
+    }
+}
+
+extension EventFields.Remark {
+    fileprivate init?(stray name: UnsafeRawBufferPointer) {
+        if name.equals("aps") {
+            self = .aps
+        } else if name.equals("message") {
+            self = .message
+        } else if name.equals("notification") {
+            self = .notification
+        } else {
+            return nil
+        }
     }
 }
 
@@ -211,16 +234,26 @@ extension EventFields {
 
     /// Reads an event in Lamplighter's own format. A member that is null counts as absent; of
     /// duplicates the last wins; unknown members are ignored.
-    package init(json object: JSONObject) throws(UnreadableRecord) {
+    /// - Parameter moment: what the instants of a payload are held against. Those of a shard have
+    ///   been, when its event was read.
+    package init(
+        json object: JSONObject, at moment: RecordMoment? = nil
+    ) throws(UnreadableRecord) {
         var body: JSONValue?
         for (name, value) in object where !value.isNull {
-            guard let field = EventField.table.find(name) else { continue }
+            guard let field = EventField.table.find(name) else {
+                remark = remark ?? Remark(stray: name)
+                continue
+            }
             if field == .payload { body = value } else { try read(field, value) }
         }
         if ttl != nil, expiresAt != nil {
             throw .field("expiresAt", "left out where ttlSeconds is given")
         }
-        if let body { payload = try EventPayload(json: body, as: pushType) }
+        if let body {
+            payload = try EventPayload(
+                json: body, as: pushType, at: shard == nil ? moment : nil)
+        }
         try checkPush()
     }
 

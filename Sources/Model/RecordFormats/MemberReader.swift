@@ -93,6 +93,7 @@ extension JSONValue {
             throw .field(
                 field.name, "a string of \(range.lowerBound) to \(range.upperBound) bytes")
         }
+        guard !hasLoneSurrogate else { throw .field(field.name, "without lone surrogates") }
         return text
     }
 

@@ -93,6 +93,8 @@ extension EventPayload {
         let optional: Schema = ["stale-date", "dismissal-date", "relevance-score"].map {
             ($0, [("type", .array(["number", "null"]))].schema)
         }
+        // The end may be without it.
+        let nullable: JSONText = [("type", .array(["object", "null"]))].schema
         let start: Schema = [
             ("attributes-type", [("type", "string"), ("minLength", .literal("1"))].schema),
             ("attributes", [("type", "object")].schema), ("alert", isThere),
@@ -105,7 +107,7 @@ extension EventPayload {
                     change(.end, []),
                 ])
             ),
-            ("properties", .object(optional + state)),
+            ("properties", .object(optional + [("content-state", nullable)])),
         ].schema
     }
 

@@ -8,21 +8,25 @@ package import Simdjson
 
 extension EventPayload {
     /// Minifies a push's body and checks that it is one of its push type.
-    /// - Parameter named: the type that the event names; nil to tell it by `aps`.
-    init(json value: JSONValue, as named: PushType? = nil) throws(UnreadableRecord) {
+    /// - Parameters:
+    ///   - named: the type that the event names; nil to tell it by `aps`.
+    ///   - moment: what its instants are held against; nil if they have been.
+    init(
+        json value: JSONValue, as named: PushType? = nil, at moment: RecordMoment? = nil
+    ) throws(UnreadableRecord) {
         let aps = try Self.dictionary(value)
         let told: PushType? = if let named { named } else { try Self.type(toldBy: aps) }
         guard let type = told else { throw Self.untold }
-        try self.init(value, aps, as: type)
+        try self.init(value, aps, as: type, at: moment)
     }
 
     /// Reads a body that a template has made.
     package init(
-        _ text: [UInt8], as named: PushType?, _ parser: inout JSONParser
+        _ text: [UInt8], as named: PushType?, at moment: RecordMoment, _ parser: inout JSONParser
     ) throws(UnreadableRecord) {
         let parsed = text.withUnsafeBytes { bytes in
             Result { () throws(UnreadableRecord) in
-                try EventPayload(json: try parser.object(bytes).value, as: named)
+                try EventPayload(json: try parser.object(bytes).value, as: named, at: moment)
             }
         }
         self = try parsed.get()
@@ -32,12 +36,12 @@ extension EventPayload {
     init(json value: JSONValue, for tokenClass: TokenClass) throws(UnreadableRecord) {
         let aps = try Self.dictionary(value)
         let type = tokenClass.payloadType(interrupts: aps.map(Self.interrupts) ?? false)
-        let activity = type == .liveActivity ? try? ActivityChange(aps: aps) : nil
+        let activity = type == .liveActivity ? try? ActivityChange(aps: aps, at: nil) : nil
         self.init(body: try Self.minified(value, type), type: type, activity: activity)
     }
 
     private init(
-        _ value: JSONValue, _ aps: JSONObject?, as type: PushType
+        _ value: JSONValue, _ aps: JSONObject?, as type: PushType, at moment: RecordMoment?
     ) throws(UnreadableRecord) {
         guard type.row.carriesPayload else {
             throw .payload("a push of type \(type.name) has no payload of its own: leave it out")
@@ -54,7 +58,7 @@ extension EventPayload {
                     "a background push needs \"content-available\": 1 in payload.aps, and neither "
                         + "alert nor badge nor sound")
             }
-        case .liveActivity: activity = try ActivityChange(aps: aps)
+        case .liveActivity: activity = try ActivityChange(aps: aps, at: moment)
         default: break
         }
         self.init(body: try Self.minified(value, type), type: type, activity: activity)
@@ -112,17 +116,23 @@ extension EventPayload {
 extension ActivityChange {
     /// Checks what Apple demands of a Live Activity's `aps` ("Starting and updating Live Activities
     /// with ActivityKit push notifications").
-    fileprivate init(aps: JSONObject?) throws(UnreadableRecord) {
+    fileprivate init(
+        aps: JSONObject?, at moment: RecordMoment?
+    ) throws(UnreadableRecord) {
         guard let aps, let event = aps["event"]?.string.flatMap(Event.init) else {
             throw .payload("a Live Activity needs an event, start, update or end, in payload.aps")
         }
         guard let timestamp = aps["timestamp"]?.integer, timestamp > 0 else {
             throw .payload(
-                "a Live Activity needs a timestamp, whole seconds since 1970, in payload.aps")
+                "a Live Activity needs a timestamp, whole seconds since 1970, in payload.aps"
+                    + Self.met(aps["timestamp"]))
         }
-        if event != .end || aps["content-state"] != nil {
-            guard aps["content-state"]?.object != nil else {
-                throw .payload("a Live Activity needs an object content-state in payload.aps")
+        let state = aps["content-state"].flatMap { $0.isNull ? nil : $0 }
+        if event != .end || state != nil {
+            guard state?.object != nil else {
+                throw .payload(
+                    "a Live Activity needs an object content-state in payload.aps"
+                        + Self.met(aps["content-state"]))
             }
         }
         if event == .start {
@@ -140,10 +150,28 @@ extension ActivityChange {
         for name: StaticString in ["stale-date", "dismissal-date", "relevance-score"] {
             guard let value = aps[name], !value.isNull else { continue }
             guard value.kind == .number else {
-                throw .payload("payload.aps.\(name) must be a number")
+                throw .payload("payload.aps.\(name) must be a number\(Self.met(value))")
             }
         }
+        try moment?.judge(aps, .timestamp)
+        try moment?.judge(aps, .staleDate)
+        try moment?.judge(aps, .dismissalDate)
         self.init(event: event, timestamp: timestamp)
+    }
+
+    /// What is there instead of what is needed.
+    private static func met(_ value: JSONValue?) -> String {
+        value.map { ", and it has \($0.shape) there" } ?? ""
+    }
+}
+
+extension RecordMoment {
+    fileprivate func judge(_ aps: JSONObject, _ instant: Instant) throws(UnreadableRecord) {
+        for (name, value) in aps where name.elementsEqual(instant.rawValue.utf8) {
+            if let seconds = value.double, let problem = problem(of: seconds, instant) {
+                throw .payload(problem)
+            }
+        }
     }
 }
 

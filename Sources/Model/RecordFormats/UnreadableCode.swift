@@ -58,6 +58,18 @@ extension UnreadableRecord {
         self.init(code: code.rawValue, message: message)
     }
 
+    /// - Parameters:
+    ///   - bytes: how many the record has.
+    ///   - most: how many it may have.
+    package init(_ error: JSONError, bytes: Int, most: Int) {
+        switch error.code {
+        case .tooLarge:
+            self.init(
+                .recordTooLarge, "\(bytes) bytes are more than the \(most) that a record may have")
+        default: self.init(.invalidJSON, error.message)
+        }
+    }
+
     package static func field(_ name: String, _ demand: String) -> UnreadableRecord {
         UnreadableRecord(.invalidField, "\(name) must be \(demand)")
     }
@@ -76,15 +88,11 @@ extension JSONParser {
         do throws(JSONError) {
             value = try parse(bytes)
         } catch {
-            switch error.code {
-            case .tooLarge:
-                throw UnreadableRecord(
-                    .recordTooLarge, "\(bytes.count) bytes are more than a record may have")
-            default: throw UnreadableRecord(.invalidJSON, error.message)
-            }
+            throw UnreadableRecord(error, bytes: bytes.count, most: bytesMax)
         }
         guard let object = value.object else {
-            throw UnreadableRecord(.notAnObject, "the value must be a JSON object")
+            throw UnreadableRecord(
+                .notAnObject, "the value must be a JSON object, and it is \(value.shape)")
         }
         return object
     }

@@ -31,6 +31,7 @@ package enum CloudEventAttribute: String, CaseIterable, Sendable {
     static func structuredFormat(
         of type: UnsafeRawBufferPointer
     ) -> UnsafeRawBufferPointer? {
+        let type = type.unquoted
         let prefix = "application/cloudevents".utf8
         guard type.count >= prefix.count,
             zip(type, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
@@ -54,7 +55,9 @@ extension EventFields {
     ) throws(UnreadableRecord) {
         for member in envelope where !member.value.isNull && member.value.string == nil {
             for attribute in CloudEventAttribute.allCases
-            where attribute != .pushttl && member.key.elementsEqual(attribute.rawValue.utf8) {
+            where attribute != .pushttl && attribute != .time
+                && member.key.elementsEqual(attribute.rawValue.utf8)
+            {
                 throw .field(attribute.rawValue, "a string")
             }
         }
@@ -65,6 +68,7 @@ extension EventFields {
             }
             return found?.string
         }
+        if let time = envelope["time"], !time.isNull, time.string == nil { remark = .timeAttribute }
         // CloudEvents' JSON format writes an Integer as a number; a string was read above.
         if let ttl = envelope["pushttl"], !ttl.isNull, ttl.string == nil {
             guard let seconds = ttl.integer, RecordLimits.ttlSeconds.contains(seconds) else {
@@ -80,9 +84,14 @@ extension EventFields {
     }
 
     private init(
-        _ attribute: (CloudEventAttribute) -> UnsafeRawBufferPointer?
+        _ given: (CloudEventAttribute) -> UnsafeRawBufferPointer?
     ) throws(UnreadableRecord) {
         self.init()
+        // A serializer of JSON puts every header in quotation marks.
+        let isQuoted = given(.specversion)?.first == UInt8(ascii: "\"")
+        func attribute(_ name: CloudEventAttribute) -> UnsafeRawBufferPointer? {
+            isQuoted ? given(name)?.unquoted : given(name)
+        }
         for required in CloudEventAttribute.allCases where required.isRequired {
             guard let value = attribute(required), value.count > 0 else {
                 throw .missing(required.rawValue, "CloudEvents requires it")
@@ -91,17 +100,17 @@ extension EventFields {
         guard attribute(.specversion)!.equals("1.0") else {
             throw UnreadableRecord(.unknownVersion, "specversion must be 1.0")
         }
+        // What is optional and wrong is as if it were not there: the key names the subject, and the
+        // record's timestamp is its time.
         if let text = attribute(.subject) {
-            guard RecordLimits.subjectBytes.contains(text.count) else {
+            guard text.count <= RecordLimits.subjectBytesMax else {
                 throw .field("subject", "1 to \(RecordLimits.subjectBytesMax) bytes")
             }
-            subject = text
+            if text.isEmpty { remark = .subjectAttribute } else { subject = text }
         }
         if let text = attribute(.time) {
-            guard let instant = WallTime(rfc3339: text) else {
-                throw .field("time", "an RFC 3339 instant")
-            }
-            time = instant
+            time = WallTime(rfc3339: text)
+            if time == nil { remark = .timeAttribute }
         }
         // A longer one is not kept, since memory for it is bounded.
         id = attribute(.id).flatMap { RecordLimits.subjectBytes.contains($0.count) ? $0 : nil }
@@ -153,5 +162,20 @@ extension EventFields {
 
     private static var badTTL: UnreadableRecord {
         .field("pushttl", "seconds, from 1 to \(RecordLimits.ttlSecondsMax)")
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Without a pair of quotation marks around it.
+    fileprivate var unquoted: UnsafeRawBufferPointer {
+        guard count >= 2, first == UInt8(ascii: "\""), last == UInt8(ascii: "\"") else {
+            return self
+        }
+        return UnsafeRawBufferPointer(rebasing: self[1..<(count - 1)])
+    }
+
+    /// Whether these are the letters of a word, in upper or lower case.
+    func equalsIgnoringCase(_ word: String) -> Bool {
+        count == word.utf8.count && zip(self, word.utf8).allSatisfy { $0 | 0x20 == $1 | 0x20 }
     }
 }

@@ -13,7 +13,27 @@ extension EventDecoder {
         guard let value = record.value, value.count > 0 else {
             throw UnreadableRecord(.missingSubject, "the subject template needs the record's value")
         }
-        return RecordDocument(try parser.object(value).value)
+        let found: JSONValue
+        do throws(JSONError) {
+            found = try parser.parse(value)
+        } catch {
+            throw UnreadableRecord(error, bytes: value.count, most: parser.bytesMax)
+        }
+        // Only what is missing is looked for in texts of JSON: most records have none.
+        if found.object == nil
+            || bindings[record.binding].deepFields.contains(where: {
+                found[$0.pointer] == nil
+            })
+        {
+            if let expanded = rows.expanded(found) { return RecordDocument(expanded) }
+            guard found.object != nil else { throw Self.noObject(found) }
+        }
+        return RecordDocument(found)
+    }
+
+    static func noObject(_ value: JSONValue) -> UnreadableRecord {
+        UnreadableRecord(
+            .notAnObject, "the value must be a JSON object, and it is \(value.shape)")
     }
 
     /// - Throws: `leftOut` for a record that is no event: a tombstone, an operation that is not asked
@@ -36,16 +56,24 @@ extension EventDecoder {
             if fields.decode == .debezium {
                 guard let value = record.value else { throw .leftOut }
                 document = try RecordDocument.change(
-                    try parser.object(value), of: fields.operations)
+                    try parser.object(value), of: fields.operations, &rows)
                 if document == nil { throw .leftOut }
+                expand(&document!, record.binding)
             } else if fields.readsValue {
                 document = try self.document(of: record)
             } else if fields.readsKey || fields.keySchema != nil {
                 document = RecordDocument(nil)
             }
             document?.key = key
-            if let document, !fields.conditions.allSatisfy({ $0.holds(in: document) }) {
-                throw .leftOut
+            if let document {
+                if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
+                    if let shape = failed.mismatch(in: document) {
+                        notes[record.binding].add(.conditionType(failed.field, met: shape))
+                    }
+                    throw .leftOut
+                }
+                if document.lacksBefore { noteUnknownChanges(fields, record.binding) }
+                if let absence = document.absence, fields.needsRow { throw absence }
             }
             var event = try event(ofSubjects: record, document, now, header)
             if let path = fields.kindsFrom {
@@ -60,6 +88,21 @@ extension EventDecoder {
             return event
         } catch {
             throw fields.missing == .skip && Self.isMissing(error) ? .leftOut : error
+        }
+    }
+
+    /// A column of JSON is a text in a change.
+    private mutating func expand(_ document: inout RecordDocument, _ binding: Int) {
+        guard let row = document.current,
+            bindings[binding].deepFields.contains(where: { row[$0.pointer] == nil }),
+            let expanded = rows.expanded(row)
+        else { return }
+        document.current = expanded
+    }
+
+    private mutating func noteUnknownChanges(_ fields: TopicBinding, _ binding: Int) {
+        for condition in fields.conditions where condition.comparesRows {
+            notes[binding].add(.unknownChange(condition.field))
         }
     }
 
@@ -145,7 +188,8 @@ extension EventDecoder {
             time: event.time)
         var type = push.type
         if let template = push.payload {
-            let payload = try payload(template, values, as: push.type)
+            let payload = try payload(
+                template, values, as: push.type, at: Self.moment(of: record, now))
             type = payload.type
             event.payload = payload
         } else if let type, type.row.carriesPayload, let body = type.row.emptyBody {
@@ -170,10 +214,11 @@ extension EventDecoder {
     }
 
     private mutating func payload(
-        _ template: PushTemplate, _ values: TemplateValues, as type: PushType?
+        _ template: PushTemplate, _ values: TemplateValues, as type: PushType?,
+        at moment: RecordMoment
     ) throws(UnreadableRecord) -> EventPayload {
         filled.removeAll(keepingCapacity: true)
         try template.fill(&filled, from: values)
-        return try EventPayload(filled, as: type, &payloads)
+        return try EventPayload(filled, as: type, at: moment, &payloads)
     }
 }

@@ -68,7 +68,8 @@ extension EventDecoder {
                     "schema \(schema) is not here yet: \(cause ?? "the registry is being asked")")
             }
         } catch {
-            throw UnreadableRecord(error, in: part)
+            // Only what cannot be read is asked for the headers of other registries.
+            throw UnreadableRecord(SchemaFrame.refusal(ofHeaders: header) ?? error, in: part)
         }
     }
 
@@ -84,17 +85,16 @@ extension EventDecoder {
         if fieldBindings[number].decode == .debezium, let object = value.object,
             object["schema"] != nil, let payload = object["payload"]
         {
-            return payload
+            return rows.key(payload)
         }
-        return value
+        return fieldBindings[number].decode == .debezium ? rows.key(value) : value
     }
 
     /// What `{key}` means for a key with a schema: a string, or the digits of an integer.
     private mutating func keyText(
         _ key: JSONValue?
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer? {
-        if let integer = key?.integer {
-            var text = integer.description
+        if var text = key?.integerText {
             keyDigits.removeAll()
             text.withUTF8 { _ = keyDigits.append(UnsafeRawBufferPointer($0)) }
             return keyDigits.bytes

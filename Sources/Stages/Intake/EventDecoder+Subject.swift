@@ -34,8 +34,9 @@ extension EventDecoder {
         var document: RecordDocument?
         if fieldBindings[number].decode == .debezium {
             let object = record.value.flatMap { try? parser.object($0) }
-            document = object.flatMap {
-                try? RecordDocument.change($0, of: Set(RowOperation.allCases))
+            if let object {
+                document = try? RecordDocument.change(
+                    object, of: Set(RowOperation.allCases), &rows)
             }
         } else if template.needsJSON {
             document = try? self.document(of: record)

@@ -28,8 +28,12 @@ package struct EventDecoder: ~Copyable {
     package let lookup: SchemaLookup
     /// Reads keys of which fields are read.
     var keyParser = JSONParser(bytesMax: 1 << 17)
+    /// Reads rows and members that are texts of JSON.
+    var rows: RowReader
+    /// What was remarkable about the records of each topic.
+    package internal(set) var notes: [RecordNotes]
     /// The last key that is a number.
-    var keyDigits = FixedBytes(capacity: 24)
+    var keyDigits = FixedBytes(capacity: RecordLimits.subjectBytesMax)
     private let byAddress = PassedByAddress()
 
     /// A topic's binding with what can be known before the first record.
@@ -47,6 +51,8 @@ package struct EventDecoder: ~Copyable {
         /// The position in `fieldBindings` of what only fields, conditions and pushes need; nil where
         /// there are none of these.
         let fields: Int?
+        /// The fields of the value that are inside of a member, which may be a text of JSON.
+        let deepFields: [FieldPath]
         let app: AppID?
         let kinds: [String]
         let classes: TokenClassSet
@@ -73,6 +79,9 @@ package struct EventDecoder: ~Copyable {
             Binding(
                 reading: Self.reading(of: binding), templates: binding.templates,
                 fields: fieldBindings.firstIndex(of: binding),
+                deepFields: binding.fields.filter {
+                    $0.version == .current && $0.pointer.steps.count > 1
+                },
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
@@ -85,6 +94,8 @@ package struct EventDecoder: ~Copyable {
         self.routes = routes
         self.settings = settings
         parser = JSONParser(bytesMax: settings.recordBytesMax)
+        rows = RowReader(bytesMax: settings.recordBytesMax)
+        notes = Array(repeating: RecordNotes(), count: bindings.count)
         lookup = schemas ?? { _ in .unusable("kafka.schemaRegistry is not set") }
         self.schemas = Self.recordDecoder(fieldBindings, settings)
     }
@@ -106,6 +117,8 @@ package struct EventDecoder: ~Copyable {
         routes = other.routes
         lookup = other.lookup
         parser = JSONParser(bytesMax: settings.recordBytesMax)
+        rows = RowReader(bytesMax: settings.recordBytesMax)
+        notes = Array(repeating: RecordNotes(), count: bindings.count)
         schemas = Self.recordDecoder(fieldBindings, settings)
     }
 
@@ -171,16 +184,30 @@ package struct EventDecoder: ~Copyable {
                 return try plainEvent(
                     subject: SubjectComposer.subject(inKeyOf: record), record, header, now)
             }
-            return try event(try ownFields(value, header), record, now)
+            let fields = try ownFields(value, record, header, now)
+            if let remark = fields.remark { note(remark, index) }
+            return try event(fields, record, now)
         case .cloudEvent:
-            return try event(try cloudEventFields(record, header), record, now)
+            let fields = try cloudEventFields(record, header)
+            if let remark = fields.remark { note(remark, index) }
+            return try event(fields, record, now)
+        }
+    }
+
+    @inline(never)
+    private mutating func note(_ remark: EventFields.Remark, _ binding: Int) {
+        switch remark {
+        case .timeAttribute: notes[binding].add(.attribute("time"))
+        case .subjectAttribute: notes[binding].add(.attribute("subject"))
+        case .aps, .message, .notification: notes[binding].add(.strayPush(remark.rawValue))
         }
     }
 
     // MARK: Formats
 
     private mutating func ownFields(
-        _ value: UnsafeRawBufferPointer, _ header: EventRecord.HeaderLookup
+        _ value: UnsafeRawBufferPointer, _ record: EventRecord,
+        _ header: EventRecord.HeaderLookup, _ now: WallTime
     ) throws(UnreadableRecord) -> EventFields {
         if header(CloudEventAttribute.specversion.header) != nil {
             return try EventFields(binary: header)
@@ -189,7 +216,7 @@ package struct EventDecoder: ~Copyable {
         guard object["specversion"] == nil else {
             return try EventFields(structured: object, header: header)
         }
-        var fields = try EventFields(json: object)
+        var fields = try EventFields(json: object, at: Self.moment(of: record, now))
         fields.traceparent = header(EventRecord.traceparentHeader)
         return fields
     }
@@ -209,14 +236,26 @@ package struct EventDecoder: ~Copyable {
         return fields
     }
 
+    /// The names under which producers write the type of a value.
+    private static let contentTypes = ["content-type", "Content-Type", "contentType"]
+
+    private static func structuredFormat(
+        _ header: EventRecord.HeaderLookup
+    ) -> UnsafeRawBufferPointer? {
+        for name in contentTypes {
+            guard let type = header(name) else { continue }
+            if let format = CloudEventAttribute.structuredFormat(of: type) { return format }
+        }
+        return nil
+    }
+
     /// The header `content-type` decides between the modes, as CloudEvents' Kafka binding has it.
+    /// Without one a value that is an envelope is one: Dapr and others write no headers.
     private mutating func attributes(
         _ record: EventRecord, _ header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> EventFields {
-        if let type = header("content-type"),
-            let format = CloudEventAttribute.structuredFormat(of: type)
-        {
-            guard format.equals("json") else {
+        if let format = Self.structuredFormat(header) {
+            guard format.equalsIgnoringCase("json") else {
                 throw UnreadableRecord(
                     .notCloudEvent, "of the structured formats only application/cloudevents+json")
             }
@@ -225,12 +264,18 @@ package struct EventDecoder: ~Copyable {
             }
             return try EventFields(structured: try parser.object(value), header: header)
         }
-        guard header(CloudEventAttribute.specversion.header) != nil else {
+        if header(CloudEventAttribute.specversion.header) != nil {
+            return try EventFields(binary: header)
+        }
+        guard let value = record.value, value.count > 0, let object = try? parser.object(value),
+            object["specversion"] != nil
+        else {
             throw UnreadableRecord(
                 .notCloudEvent,
-                "neither a ce_specversion header nor content-type application/cloudevents+json")
+                "neither a ce_specversion header nor content-type application/cloudevents+json, and "
+                    + "the value is no envelope with specversion")
         }
-        return try EventFields(binary: header)
+        return try EventFields(structured: object, header: header)
     }
 
     /// What identifies the event of a record that cannot be read, as far as it can be told.
@@ -259,6 +304,10 @@ package struct EventDecoder: ~Copyable {
     /// added to it would overflow.
     static func recordTime(_ record: EventRecord, _ now: WallTime) -> WallTime {
         record.timestamp.milliseconds < 0 ? now : min(record.timestamp, latest(from: now))
+    }
+
+    static func moment(of record: EventRecord, _ now: WallTime) -> RecordMoment {
+        RecordMoment(written: recordTime(record, now), read: now)
     }
 
     func plainEvent(

@@ -29,7 +29,10 @@ package struct FieldPath: Sendable, Hashable {
         let named = Version.byPrefix.first { text.hasPrefix($0.key) }
         let rest = text.dropFirst(named?.key.count ?? 0)
         version = named?.value ?? .current
-        guard rest.hasPrefix("/"), let pointer = JSONPointer(String(rest)) else { return nil }
+        // `key:` alone is the whole key.
+        guard rest.hasPrefix("/") || rest.isEmpty && version == .key,
+            let pointer = JSONPointer(String(rest))
+        else { return nil }
         self.text = text
         self.pointer = pointer
     }
@@ -39,6 +42,8 @@ package struct FieldPath: Sendable, Hashable {
         String(text.drop { $0 != "/" })
     }
 
+    fileprivate var isWhole: Bool { pointer.steps.isEmpty }
+
     /// Whether only a change of a row has it.
     var needsChange: Bool { version == .before || version == .after }
 }
@@ -46,10 +51,16 @@ package struct FieldPath: Sendable, Hashable {
 /// A producer's record whose fields templates and conditions read.
 struct RecordDocument {
     /// Nil where no field of the record's value is read.
-    let current: JSONValue?
+    var current: JSONValue?
     var before: JSONValue?
     var after: JSONValue?
     var key: JSONValue?
+    /// Whether it is a change of a row, whose values connectors may wrap.
+    var isChange = false
+    /// Whether it is an update of which the row before it is not known.
+    var lacksBefore = false
+    /// Why there is no current row.
+    var absence: UnreadableRecord?
 
     init(_ current: JSONValue?) { self.current = current }
 
@@ -63,7 +74,23 @@ struct RecordDocument {
             case .key: key
             }
         guard let found = root?[path.pointer], !found.isNull else { return nil }
-        return found
+        guard isChange || path.version == .key else { return found }
+        return isChange ? value(found) : path.isWhole ? found.connectPayload : found
+    }
+
+    private func value(_ found: JSONValue) -> JSONValue? {
+        let value = found.unwrapped
+        return value.isNull || value.isUnavailable ? nil : value
+    }
+}
+
+extension JSONValue {
+    /// What Connect's converter has put beside its schema.
+    fileprivate var connectPayload: JSONValue {
+        guard let object, object["schema"] != nil, let payload = object["payload"] else {
+            return self
+        }
+        return payload
     }
 }
 
@@ -93,34 +120,70 @@ extension RecordDocument {
     ///   another operation.
     /// - Throws: if it is no such envelope.
     static func change(
-        _ object: JSONObject, of operations: Set<RowOperation>
+        _ object: JSONObject, of operations: Set<RowOperation>, _ reader: inout RowReader
     ) throws(UnreadableRecord) -> RecordDocument? {
         // With schemas enabled Connect's converter puts the envelope under `payload`.
-        let envelope = object["op"] == nil ? object["payload"]?.object ?? object : object
-        guard let word = envelope["op"]?.string else {
-            throw UnreadableRecord(
-                .notChange,
-                "there is no op: is this Debezium's envelope, or has a transform unwrapped it? Then "
-                    + "say decode: json")
-        }
+        let inner = object["op"] == nil ? object["payload"]?.object : nil
+        let envelope = inner ?? object
+        guard let word = envelope["op"]?.string else { throw notChange(object) }
         guard let operation = RowOperation(letter: word), operations.contains(operation) else {
             return nil
         }
-        func row(_ name: StaticString) -> JSONValue? {
-            envelope[name].flatMap { $0.isNull ? nil : $0 }
-        }
-        let (before, after) = (row("before"), row("after"))
-        guard let current = operation == .delete ? before : after else {
-            throw UnreadableRecord(
-                .notChange,
-                operation == .delete
-                    ? "a deleted row has no before: the table needs REPLICA IDENTITY FULL or what "
-                        + "its database has in its place"
-                    : "a changed row has no after")
-        }
-        var document = RecordDocument(current)
+        let schema = inner == nil ? nil : object["schema"]?.object
+        var document: RecordDocument
+        let before = try row(.before, envelope["before"], schema, &reader)
+        let after = try row(.after, envelope["after"], schema, &reader)
+        document = RecordDocument(operation == .delete ? before : after)
         document.before = before
         document.after = after
+        document.isChange = true
+        document.lacksBefore = operation == .update && before == nil
+        if document.current == nil { document.absence = absence(operation) }
         return document
+    }
+
+    private static func row(
+        _ row: RowReader.Row, _ value: JSONValue?, _ schema: JSONObject?,
+        _ reader: inout RowReader
+    ) throws(UnreadableRecord) -> JSONValue? {
+        guard let value, !value.isNull else { return nil }
+        guard let found = reader.row(row, value, schema: schema) else {
+            throw UnreadableRecord(
+                .notChange, "the row \(row) the change is \(value.shape), and no object")
+        }
+        return found.object.map(\.isEmpty) ?? false ? nil : found
+    }
+
+    private static func absence(_ operation: RowOperation) -> UnreadableRecord {
+        UnreadableRecord(
+            .notChange,
+            operation == .delete
+                ? "a deleted row has no before: the table needs REPLICA IDENTITY FULL or what "
+                    + "its database has in its place; or take the subject from the key, {key:/id}"
+                : "a changed row has no after: have the connector write whole documents (MongoDB: "
+                    + "capture.mode: change_streams_update_full); or take the subject from the key, "
+                    + "{key:/id}")
+    }
+
+    /// What the record is instead, as far as that can be told.
+    private static func notChange(_ object: JSONObject) -> UnreadableRecord {
+        if object["data"] != nil, object["database"] != nil, object["table"] != nil {
+            return UnreadableRecord(
+                .notChange,
+                object["pkNames"] != nil || object["isDdl"] != nil
+                    ? "this is Canal's format, whose rows are a list: have it write Debezium's, or say "
+                        + "decode: json and read /data/0"
+                    : "this is Maxwell's format: say decode: json and read /data, /old and /type")
+        }
+        if object["data"] != nil, object["metadata"]?.object?["operation"] != nil {
+            return UnreadableRecord(
+                .notChange,
+                "this is the format of AWS DMS: say decode: json and read /data and "
+                    + "/metadata/operation")
+        }
+        return UnreadableRecord(
+            .notChange,
+            "there is no op: is this Debezium's envelope, or has a transform unwrapped it? Then "
+                + "say decode: json")
     }
 }

@@ -161,7 +161,7 @@ extension PushTemplate.FieldType {
     fileprivate func matches(_ value: JSONValue) -> Bool {
         switch self {
         case .string: value.string != nil
-        case .integer: value.integer != nil
+        case .integer: value.integerText != nil
         case .number: value.kind == .number
         case .boolean: value.kind == .bool
         case .object: value.object != nil

@@ -55,7 +55,7 @@ package struct RecordCondition: Sendable, Equatable {
     private func holds(_ test: Test, _ document: RecordDocument) -> Bool {
         let value = document[field]
         func compares(_ holds: (ExactNumber) -> Bool) -> Bool {
-            value.flatMap(ExactNumber.init).map(holds) ?? false
+            value.flatMap { ExactNumber(comparable: $0) }.map(holds) ?? false
         }
         switch test {
         case .isOneOf(let scalars):
@@ -71,9 +71,33 @@ package struct RecordCondition: Sendable, Equatable {
         }
     }
 
+    /// A value that the database did not send has not changed.
     private func hasChanged(_ document: RecordDocument) -> Bool {
         let (before, after) = (document.before?[field.pointer], document.after?[field.pointer])
+        if before?.isUnavailable ?? false || after?.isUnavailable ?? false { return false }
+        if let before = before.flatMap({ ExactNumber($0) }),
+            let after = after.flatMap({ ExactNumber($0) })
+        {
+            return before != after
+        }
         return Self.text(before) != Self.text(after)
+    }
+
+    // MARK: What it cannot judge
+
+    /// What the field is where the condition can hold for no value like it; nil where it can. Asked of
+    /// conditions that do not hold.
+    func mismatch(in document: RecordDocument) -> String? {
+        guard let value = document[field] else { return nil }
+        for test in tests where !holds(test, document) && !test.isFor(value) {
+            return value.shape
+        }
+        return nil
+    }
+
+    /// Whether it compares the rows before and after a change.
+    var comparesRows: Bool {
+        tests.contains { if case .changed = $0 { true } else { false } }
     }
 
     /// The value's JSON; empty where there is none.
@@ -83,5 +107,26 @@ package struct RecordCondition: Sendable, Equatable {
         // A document is no larger, and two that are too large for this are told apart by nothing.
         _ = value.minify(into: &text, bytesMax: 1 << 20)
         return text
+    }
+}
+
+extension RecordCondition.Test {
+    /// Whether it can hold for a value of this type.
+    fileprivate func isFor(_ value: JSONValue) -> Bool {
+        switch self {
+        case .isOneOf(let scalars): scalars.contains { $0.isLike(value) }
+        case .above, .below, .atLeast, .atMost: ExactNumber(comparable: value) != nil
+        case .isNoneOf, .exists, .changed: true
+        }
+    }
+}
+
+extension RecordCondition.Scalar {
+    fileprivate func isLike(_ value: JSONValue) -> Bool {
+        switch self {
+        case .text: value.kind == .string
+        case .number: value.kind == .number
+        case .flag: value.kind == .bool
+        }
     }
 }

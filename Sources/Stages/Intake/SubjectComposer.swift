@@ -93,11 +93,21 @@ struct SubjectComposer: ~Copyable {
     private mutating func append(
         _ value: JSONValue?, named pointer: String
     ) throws(UnreadableRecord) -> Bool {
-        if let integer = value?.integer {
-            var text = integer.description
+        if var text = value?.integerText {
             return text.withUTF8 { composed.append(UnsafeRawBufferPointer($0)) }
         }
+        guard !(value?.hasLoneSurrogate ?? false) else {
+            throw UnreadableRecord(
+                .invalidSubject, "\(pointer) has half of a surrogate pair, which is no character")
+        }
         return composed.append(
-            try Self.found(value?.string, "a string or an integer at \(pointer)"))
+            try Self.found(
+                value?.string, "a string or an integer at \(pointer)\(Self.shape(of: value))"))
+    }
+
+    /// What is there instead; nothing of its content.
+    private static func shape(of value: JSONValue?) -> String {
+        guard let value, value.string == nil else { return "" }
+        return ", where the record has \(value.shape)"
     }
 }

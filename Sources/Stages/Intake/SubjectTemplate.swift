@@ -68,9 +68,11 @@ package struct SubjectTemplate: Sendable, Hashable {
             }
             return .header(name)
         }
-        let isPath = ([""] + FieldPath.Version.byPrefix.map(\.key)).contains {
-            inside.hasPrefix($0 + "/")
-        }
+        let isPath =
+            inside == "key:"
+            || ([""] + FieldPath.Version.byPrefix.map(\.key)).contains {
+                inside.hasPrefix($0 + "/")
+            }
         guard isPath else {
             throw SubjectTemplateError(.unknownPlaceholder, position: position)
         }

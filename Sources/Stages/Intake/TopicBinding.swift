@@ -92,6 +92,14 @@ package struct TopicBinding: Sendable, Equatable {
     /// Whether fields of the record's value are read.
     var readsValue: Bool { fields.contains { $0.version != .key } }
 
+    /// Whether an event needs a field of the current row.
+    var needsRow: Bool {
+        let needed =
+            templates.flatMap(\.fields) + [kindsFrom, classesFrom].compactMap(\.self)
+            + (push.payload?.fields ?? []) + (push.collapseID?.fields ?? [])
+        return needed.contains { $0.version == .current }
+    }
+
     var readsKey: Bool { fields.contains { $0.version == .key } }
 
     /// Whether a schema is needed to read the records.

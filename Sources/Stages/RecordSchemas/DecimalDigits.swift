@@ -2,6 +2,35 @@
 // Part of Lamplighter.
 
 internal import FlatMemory
+internal import PushModel
+
+/// Decimals as Kafka Connect's converters write them in JSON.
+package enum ConnectDecimal {
+    /// No database has a larger scale.
+    private static let scales = -400...400
+
+    /// Appends a JSON string with the digits of a decimal, such as "39.00".
+    ///
+    /// - Parameters:
+    ///   - base64: the number without its scale in two's complement, big-endian.
+    ///   - scale: how many digits are after the point; below 0, how many zeros follow the digits.
+    /// - Returns: false if it is no such number, with nothing appended.
+    package static func append(
+        base64: UnsafeRawBufferPointer, scale: Int64, to output: inout [UInt8]
+    ) -> Bool {
+        guard base64.count <= SchemaLimits.decimalBytesMax * 2, scales.contains(Int(scale)),
+            let bytes = Base64.decode(base64), !bytes.isEmpty
+        else { return false }
+        var buffer = OutputBuffer(bytesMax: 1024)
+        guard
+            bytes.withUnsafeBytes({ buffer.append(decimal: $0, scale: max(0, Int(scale))) })
+        else { return false }
+        output += buffer.bytes.dropLast()
+        output += repeatElement(UInt8(ascii: "0"), count: max(0, -Int(scale)))
+        output.append(UInt8(ascii: "\""))
+        return true
+    }
+}
 
 extension OutputBuffer {
     /// A string with the decimal digits of a number, such as "-0.05".

@@ -33,19 +33,61 @@ package struct SchemaFrame {
                 "a key or value with a schema begins with a zero byte and the schema's number in 4 "
                     + "bytes, and this one has \(bytes.count) bytes")
         }
-        guard bytes[0] == 0 else {
-            throw UndecodableRecord(
-                .frame,
-                bytes[0] == 1
-                    ? "the schema is named by a GUID, and only numbers are read: have the "
-                        + "producer use Confluent's PrefixSchemaIdSerializer"
-                    : "a key or value with a schema begins with a zero byte, and this one does not: "
-                        + "have the producer use a serializer for a schema registry")
-        }
+        guard bytes[0] == 0 else { throw UndecodableRecord(.frame, Self.foreign(bytes)) }
         var number: UInt32 = 0
         for byte in bytes[1..<Self.bytes] { number = number << 8 | UInt32(byte) }
         schema = SchemaID(rawValue: number)
         content = UnsafeRawBufferPointer(rebasing: bytes[Self.bytes...])
+    }
+
+    /// What begins in another way, as far as its first bytes tell.
+    private static func foreign(_ bytes: UnsafeRawBufferPointer) -> String {
+        switch (bytes[0], bytes[1]) {
+        case (1, _):
+            "the schema is named by a GUID, and only numbers are read: have the producer use "
+                + "Confluent's PrefixSchemaIdSerializer"
+        case (3, 0), (3, 5):
+            "it is framed for AWS Glue's schema registry, which is not read: have the producer use a "
+                + "serializer for a registry with Confluent's API, or write JSON"
+        case (0xC3, 1):
+            "it is in Avro's single-object encoding, which names no schema of a registry: have the "
+                + "producer use a serializer for a schema registry"
+        case (UInt8(ascii: "O"), UInt8(ascii: "b")):
+            "it is an Avro container file: have the producer write one record with a serializer for a "
+                + "schema registry"
+        case (UInt8(ascii: "{"), _), (UInt8(ascii: "["), _), (UInt8(ascii: "\""), _):
+            "it begins as JSON does, and not with a zero byte: leave keySchema or valueSchema out of "
+                + "the topic's binding, or have the producer use a serializer for a schema registry"
+        default:
+            "a key or value with a schema begins with a zero byte, and this one does with \(bytes[0]): "
+                + "have the producer use a serializer for a schema registry"
+        }
+    }
+
+    /// What is wrong with a record whose schema is named in headers of another registry's; nil if there
+    /// are none.
+    ///
+    /// - Parameter header: looks up the last header of a name.
+    package static func refusal(
+        ofHeaders header: (String) -> UnsafeRawBufferPointer?
+    ) -> UndecodableRecord? {
+        for name in [
+            "apicurio.value.globalId", "apicurio.value.contentId", "apicurio.key.globalId",
+        ]
+        where header(name) != nil {
+            return UndecodableRecord(
+                .frame,
+                "the header \(name) names the schema, and only Confluent's wire format is read: have "
+                    + "the producer set apicurio.registry.headers.enabled to false and "
+                    + "apicurio.registry.as-confluent to true")
+        }
+        guard let type = header("content-type"), type.count > 12,
+            type.prefix(12).elementsEqual("avro/binary+".utf8)
+        else { return nil }
+        return UndecodableRecord(
+            .frame,
+            "the content type names a schema of Azure's registry, which is not read: have the "
+                + "producer use a serializer for a registry with Confluent's API, or write JSON")
     }
 
     /// What is wrong with a record that has one of the headers.

@@ -17,7 +17,9 @@ enum EventsTarget {
         let templates = ["order-{/order/id}", "{key}.{header:region}.{/a~1b/0}", "{header:x}{/0}"]
             .map { try! SubjectTemplate($0) }
         var rows = TopicBinding(decode: .debezium, subject: try! SubjectTemplate("row-{/id}"))
-        rows.subjects = [try! SubjectTemplate("was-{before:/id}"), templates[2]]
+        rows.subjects =
+            [try! SubjectTemplate("was-{before:/id}"), templates[2]]
+            + ["{key:/id}", "{key:}", "{/payload/id}"].map { try! SubjectTemplate($0) }
         rows.missing = .skip
         rows.conditions = [
             RecordCondition(field: FieldPath("/status")!, tests: [.changed(true)])

@@ -14,6 +14,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case registrarPaths, registrarBodies, registrarBatches, registrarAttestBodies
     case registrarLists, registrarQueries, registrarMediaTypes
     case avroSchemas, avroValues, protobufSchemas, protobufValues, schemaFrames, registryAnswers
+    case jsonDocuments
 
     /// - Throws: `BrokenPromise`.
     func run(_ input: UnsafeRawBufferPointer) throws {
@@ -51,6 +52,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .protobufValues: try ProtobufValuesTarget.run(input)
         case .schemaFrames: try SchemaFramesTarget.run(input)
         case .registryAnswers: try RegistryAnswersTarget.run(input)
+        case .jsonDocuments: try JSONDocumentsTarget.run(input)
         }
     }
 }

@@ -85,7 +85,7 @@ extension Configuration.Admin {
                 wrong: "is \(file), which is no file of up to \(tokenFileBytesMax) bytes",
                 remedy: "put nothing but the token there; \(tokenRemedy)")
         }
-        let text = String(decoding: data, as: UTF8.self)
+        let text = SecretText.trimmed(String(decoding: data, as: UTF8.self))
         // The characters that RFC 6750 allows in a bearer token.
         guard let match = text.wholeMatch(of: /\s*([A-Za-z0-9._~+\/-]+=*)\s*/),
             match.1.count >= tokenLengthMin

@@ -42,10 +42,14 @@ extension Configuration {
             // Without the file nothing else can be checked.
             throw InvalidConfiguration(problems: [error])
         }
-        let notices = FormerKeys.notices(settings, environment)
+        var notices = FormerKeys.notices(settings, environment)
         FormerKeys.rename(in: &settings)
         let strays = EnvironmentVariables(root: .section(shape))
-            .apply(FormerKeys.rename(in: environment), to: &settings)
+            .apply(FormerKeys.rename(in: environment), to: &settings) { name in
+                notices.append(
+                    "\(name) is of Kubernetes, for a Service of that name, and is ignored: "
+                        + "enableServiceLinks: false leaves such variables out")
+            }
         var configuration = Configuration()
         configuration.notices = notices
         reader.section(keys, into: &configuration, from: settings)

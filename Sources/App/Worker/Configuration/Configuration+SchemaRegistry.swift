@@ -69,15 +69,21 @@ extension Configuration.Kafka.SchemaRegistry {
         let text = data.flatMap {
             String(validating: $0.prefix(Self.passwordBytesMax + 1), as: UTF8.self)
         }
-        let line = text?.split(separator: "\n", omittingEmptySubsequences: false)
-        guard let line, line.count <= 2, line.dropFirst().allSatisfy(\.isEmpty), !line[0].isEmpty,
-            line[0].utf8.count <= Self.passwordBytesMax
-        else {
+        let remedy = "write the password there, in at most \(Self.passwordBytesMax) bytes"
+        guard let text, text.utf8.count <= Self.passwordBytesMax else {
             return reader.report(
-                path, wrong: "is \(passwordFile), which does not hold one line",
-                remedy: "write the password there, in at most \(Self.passwordBytesMax) bytes")
+                path, wrong: "is \(passwordFile), which holds no text of that size", remedy: remedy)
         }
-        password = Secret(String(line[0]))
+        do throws(Complaint) {
+            let line = try SecretText.line(text)
+            guard !line.isEmpty else {
+                throw Complaint(wrong: "is empty", remedy: remedy)
+            }
+            password = Secret(line)
+        } catch {
+            reader.report(
+                path, wrong: "is \(passwordFile), which \(error.wrong)", remedy: error.remedy)
+        }
     }
 
     func check(_ reader: inout SettingReader, _ bindings: [String: TopicBinding]) {

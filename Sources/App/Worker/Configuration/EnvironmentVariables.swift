@@ -13,17 +13,26 @@ struct EnvironmentVariables {
     let root: KeyShape.Form
 
     /// Overrides `settings` by the variables. Returns a problem for each `LAMPLIGHTER_…` variable
-    /// that belongs to no key.
+    /// that belongs to no key. Line ends after a value, as `echo` leaves them, are no part of it.
+    ///
+    /// - Parameter ignored: told of each variable that has the name of a key, and that Kubernetes has
+    ///   set for a Service.
     func apply(
-        _ environment: [String: String], to settings: inout Setting
+        _ environment: [String: String], to settings: inout Setting,
+        ignored: (_ name: String) -> Void = { _ in }
     ) -> [ConfigurationProblem] {
         var problems: [ConfigurationProblem] = []
         for (name, text) in environment.sorted(by: { $0.key < $1.key })
         where name.hasPrefix(Self.prefix) {
             let words = String(name.dropFirst(Self.prefix.count))
             if let path = path(of: words, in: root, at: settings) {
+                if Self.isServiceLink(name), Self.isAddress(text) {
+                    ignored(name)
+                    continue
+                }
                 settings.set(
-                    Setting(content: .scalar(text), origin: .variable(name)), at: path[...])
+                    Setting(content: .scalar(SecretText.trimmed(text)), origin: .variable(name)),
+                    at: path[...])
             } else if !Self.isServiceLink(name) {
                 problems.append(unknown(name))
             }
@@ -88,6 +97,11 @@ struct EnvironmentVariables {
     private static func isServiceLink(_ name: String) -> Bool {
         let link = /.*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.+)?)?)/
         return name.wholeMatch(of: link) != nil
+    }
+
+    /// Whether it is what Kubernetes puts there, such as `tcp://10.0.0.7:8443`.
+    private static func isAddress(_ text: String) -> Bool {
+        ["tcp://", "udp://", "sctp://"].contains { text.hasPrefix($0) }
     }
 
     private func unknown(_ name: String) -> ConfigurationProblem {

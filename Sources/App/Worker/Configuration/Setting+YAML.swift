@@ -13,6 +13,9 @@ extension Setting {
     ///
     /// The parser's message is kept, but not the line that it quotes, which may hold a secret.
     init(yaml text: String) throws(ConfigurationProblem) {
+        // An editor's byte order mark is no part of the first key.
+        let text =
+            text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         if YAMLAliases.mayUnfoldInKeys(text) {
             throw Self.unreadable("has aliases in its keys, and too many of them", line: nil)
         }

@@ -36,7 +36,8 @@ extension SettingType where Value == Secret {
             guard let text = try? plain.read(setting) else {
                 throw Complaint(wrong: "cannot be read", remedy: "must be \(notation)")
             }
-            return Secret(text)
+            // A key or a certificate in PEM has lines.
+            return Secret(text.contains("-----BEGIN") ? text : try SecretText.line(text))
         }
         return SettingType(
             notation: notation,

@@ -16,6 +16,7 @@ extension Diagnosis {
     mutating func checkEvents() {
         checkDeadLetters()
         checkShares()
+        checkNotes()
         for one in suspicions(status.unmatched, "unmatched") {
             report(
                 .warning,
@@ -33,6 +34,16 @@ extension Diagnosis {
                 "see which tokens show the subject, and why none is sent the event, with "
                     + "lamplighter explain --event; then correct the events, the binding of the topic "
                     + "(kafka.events) or what the app registers")
+        }
+    }
+
+    private mutating func checkNotes() {
+        for note in status.recordNotes.prefix(Self.topicsMax) {
+            report(
+                .warning,
+                "of \(note.count.counted("record")) of \(note.topic) \(note.message)",
+                "see such records with lamplighter check --sample, and correct them or the topic's "
+                    + "binding (kafka.events)")
         }
     }
 

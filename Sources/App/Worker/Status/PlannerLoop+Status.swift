@@ -56,6 +56,7 @@ extension PlannerLoop {
         }
         status.unmatched = unmatched
         status.passedOver = passedOver
+        status.recordNotes = recordNotes
         status.budgets = pipeline.budgetUses(now: now)
         status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
         status.oldestWaiting = pipeline.oldestWaiting(now: now)
@@ -133,6 +134,15 @@ extension PlannerLoop {
 
     /// The events whose subject is shown by no token that they are for, by topic.
     var passedOver: [WorkerStatus.UnmatchedSubjects] { subjects(.passedOver) }
+
+    /// What events had that their bindings could not judge, the most frequent first.
+    private var recordNotes: [WorkerStatus.RecordNoteCount] {
+        zip(plan.eventTopics, pipeline.recordNotes).flatMap { topic, notes in
+            notes.counts.map { note, count in
+                WorkerStatus.RecordNoteCount(topic: topic, message: note.message, count: count)
+            }
+        }.sorted { ($1.count, $0.message) < ($0.count, $1.message) }
+    }
 
     private func subjects(
         _ sampled: EventTally.SampledOutcome

@@ -63,6 +63,8 @@ struct WorkerStatus: Sendable {
     var unmatched: [UnmatchedSubjects] = []
     /// Events whose subject is shown by no token that they are for, by topic.
     var passedOver: [UnmatchedSubjects] = []
+    /// What events had that their bindings could not judge.
+    var recordNotes: [RecordNoteCount] = []
     /// Today's pushes, of each push type that has a budget.
     var budgets: [BudgetUse] = []
     /// The subjects with the most pushes above their tokens' budgets today, the first of them first.
@@ -216,6 +218,13 @@ struct WorkerStatus: Sendable {
         var topic: String
         /// `matched`, `unmatched`, `expired` and so on.
         var outcome: String
+        var count: Int
+    }
+
+    struct RecordNoteCount: Sendable {
+        var topic: String
+        /// What it was, without anything of a record's content.
+        var message: String
         var count: Int
     }
 

@@ -25,7 +25,18 @@ typedef enum csimdjson_status {
     CSIMDJSON_NO_MEMORY,
 } csimdjson_status;
 
+/// What stands on a tape in place of what simdjson has no type for.
+enum {
+    /// Numbers beyond 64 bits, or beyond a double, are doubles.
+    CSIMDJSON_MENDED_NUMBERS = 1,
+    /// Lone surrogates are U+FFFD.
+    CSIMDJSON_MENDED_STRINGS = 2,
+};
+
 /// A parsed document, as simdjson's doc/tape.md lays it out. Valid until the next parse.
+///
+/// Three words follow the tape's last: the address of the text, the address of the positions in it
+/// at which simdjson found a scalar or one of `{}[]:,` (32 bits each), and what was mended.
 typedef struct csimdjson_document {
     const uint64_t *tape;
     const uint8_t *strings;

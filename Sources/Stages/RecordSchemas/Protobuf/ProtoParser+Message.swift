@@ -31,7 +31,10 @@ extension ProtoParser {
     ) throws(UnusableSchema) {
         if try scanner.take(.symbol(";")) { return }
         let name = schema.messages[message].fullName
-        let word = try scanner.word("a field of \(name)")
+        var word = try scanner.word("a field of \(name)")
+        if Self.isVisibility(word, before: scanner.next) {
+            word = try scanner.word("a field of \(name)")
+        }
         switch word {
         case "message":
             schema.messages[message].nested.append(

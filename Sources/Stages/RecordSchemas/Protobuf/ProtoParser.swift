@@ -20,6 +20,8 @@ struct ProtoParser {
     var open: [OpenField] = []
     /// The files that were imported.
     private var imports: [String] = []
+    /// Those among them that are nowhere.
+    private var missing: [String] = []
     private var parts = 0
 
     struct OpenField {
@@ -29,7 +31,7 @@ struct ProtoParser {
     }
 
     /// - Parameter references: the files that `text` imports, and that they import, by the name they
-    ///   are imported with. Google's well-known types need not be among them.
+    ///   are imported with. What Confluent's serializers have built in need not be among them.
     static func schema(
         _ text: [UInt8], references: [(name: String, text: [UInt8])] = []
     ) throws(UnusableSchema) -> ProtobufSchema {
@@ -40,10 +42,14 @@ struct ProtoParser {
             _ = try parser.file(reference.text)
         }
         while let name = parser.imports.popLast() {
-            guard read.insert(name).inserted, let text = WellKnownFiles.text(name) else { continue }
+            guard read.insert(name).inserted else { continue }
+            guard let text = WellKnownFiles.text(name) else {
+                parser.missing.append(name)
+                continue
+            }
             _ = try parser.file(Array(text.utf8))
         }
-        try parser.resolve()
+        parser.resolve()
         return parser.schema
     }
 
@@ -59,7 +65,7 @@ struct ProtoParser {
         var messages: [Int] = []
         while scanner.next != .end {
             if try scanner.take(.symbol(";")) { continue }
-            switch try scanner.word("a definition") {
+            switch try definition(&scanner) {
             case "syntax": try syntax(&scanner)
             case "package":
                 package = try scanner.word("the package's name")
@@ -73,6 +79,18 @@ struct ProtoParser {
             }
         }
         return messages
+    }
+
+    /// The keyword of a definition, after the visibility that edition 2024 puts before it.
+    private func definition(_ scanner: inout ProtoScanner) throws(UnusableSchema) -> String {
+        let word = try scanner.word("a definition")
+        guard Self.isVisibility(word, before: scanner.next) else { return word }
+        return try scanner.word("a definition")
+    }
+
+    static func isVisibility(_ word: String, before next: ProtoScanner.Token) -> Bool {
+        (word == "export" || word == "local")
+            && (next == .word("message") || next == .word("enum"))
     }
 
     private func syntax(_ scanner: inout ProtoScanner) throws(UnusableSchema) {
@@ -209,7 +227,7 @@ struct ProtoParser {
 
     // MARK: Names of types
 
-    private mutating func resolve() throws(UnusableSchema) {
+    private mutating func resolve() {
         for reference in open {
             let scope = schema.messages[reference.message].fullName
             switch place(of: reference.name, in: scope) {
@@ -219,11 +237,21 @@ struct ProtoParser {
                 schema.messages[reference.message].fields[reference.field].type =
                     .enumeration(type)
             case nil:
-                throw UnusableSchema(
-                    "the Protobuf schema does not define the type "
-                        + String(reference.name.prefix(200)).printable)
+                schema.messages[reference.message].fields[reference.field].type =
+                    .unresolved(schema.unresolved.count)
+                schema.unresolved.append(unknown(reference.name))
             }
         }
+    }
+
+    private func unknown(_ name: String) -> String {
+        let name =
+            "the Protobuf schema does not define the type "
+            + String(name.prefix(200)).printable
+        guard !missing.isEmpty else { return name }
+        let files = missing.sorted().prefix(5).map { String($0.prefix(200)).printable }
+        return name + "; its registry has no reference for the import of "
+            + files.joined(separator: ", ")
     }
 
     private func place(of name: String, in scope: String) -> TypePlace? {

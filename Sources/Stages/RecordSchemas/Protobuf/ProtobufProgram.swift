@@ -92,6 +92,7 @@ final class ProtobufProgram: Sendable {
         // A loop and not a recursion: messages may refer to each other as deep as they are many.
         while let (source, message) = compiler.open.popLast() {
             compiler.fill(message, source, &tables)
+            if let problem = compiler.problem { throw problem }
             guard tables.fields.count + tables.values.count <= SchemaLimits.partsMax * 4 else {
                 throw UnusableSchema("the schema has too many parts for so many pointers")
             }
@@ -114,6 +115,8 @@ final class ProtobufProgram: Sendable {
         let schema: ProtobufSchema
         var projection: Projection
         var open: [(source: Source, message: Int)] = []
+        /// A field that is wanted has a type that is not known.
+        var problem: UnusableSchema?
         private var knownMessages: [Source: Int] = [:]
         private var knownEnumerations: [Int: Int] = [:]
 
@@ -194,6 +197,8 @@ final class ProtobufProgram: Sendable {
             switch type {
             case .enumeration(let type):
                 entry.place = enumeration(type, &program)
+            case .unresolved(let reason) where place != nil:
+                problem = UnusableSchema(schema.unresolved[reason])
             case .message(let message):
                 if let inner = Self.wrapped(schema.messages[message].fullName) {
                     entry.operation = .wrapper
@@ -241,6 +246,7 @@ final class ProtobufProgram: Sendable {
             case .string: .string
             case .bytes: .bytes
             case .enumeration: .enumeration
+            case .unresolved: .bytes
             case .message(let message):
                 switch schema.messages[message].fullName {
                 case "google.protobuf.Timestamp": .timestamp

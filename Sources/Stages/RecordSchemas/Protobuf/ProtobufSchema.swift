@@ -9,6 +9,8 @@ struct ProtobufSchema: Sendable {
         case fixed32, fixed64, sfixed32, sfixed64, bool, string, bytes
         case message(Int)
         case enumeration(Int)
+        /// A type that no file defines: its place in `unresolved`.
+        case unresolved(Int)
     }
 
     enum Cardinality: Sendable, Equatable {
@@ -42,6 +44,8 @@ struct ProtobufSchema: Sendable {
 
     var messages: [Message] = []
     var enumerations: [Enumeration] = []
+    /// Why types are not known. It matters only where they are read.
+    var unresolved: [String] = []
     /// The messages at the top of the file itself, in their order.
     var roots: [Int] = []
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// When a record was written and when it is read. The instants that its producer gives as numbers are
+/// held against both, since a number does not say its unit, and one in another unit is a time so far
+/// away that it outlasts all that is right.
+package struct RecordMoment: Sendable {
+    let written: WallTime
+    let read: WallTime
+
+    /// - Parameter written: the record's timestamp, or `read` where it has none.
+    package init(written: WallTime, read: WallTime) {
+        self.written = written
+        self.read = read
+    }
+
+    /// An instant that a producer gives in seconds since 1970.
+    enum Instant: String {
+        /// Of two changes of a Live Activity the later one counts.
+        case timestamp
+        case staleDate = "stale-date"
+        /// One in the past means at once.
+        case dismissalDate = "dismissal-date"
+
+        /// From the record on, in seconds; nil where any is as good.
+        fileprivate var earliest: Double? {
+            switch self {
+            case .timestamp: -86_400
+            case .staleDate, .dismissalDate: nil
+            }
+        }
+
+        fileprivate var latest: Double {
+            switch self {
+            case .timestamp: 3600
+            case .staleDate, .dismissalDate: 7 * 86_400
+            }
+        }
+
+        fileprivate var words: String {
+            switch self {
+            case .timestamp:
+                "must be within a day before and an hour after its record's time"
+            case .staleDate, .dismissalDate:
+                "must be within 7 days after its record's time"
+            }
+        }
+    }
+
+    /// The units that instants are written in by mistake, and what makes seconds since 1970 of them.
+    private static let units: [(name: String, seconds: @Sendable (Double) -> Double)] = [
+        ("milliseconds", { $0 / 1e3 }), ("microseconds", { $0 / 1e6 }),
+        ("nanoseconds", { $0 / 1e9 }), ("seconds since 2001", { $0 + 978_307_200 }),
+        ("milliseconds since 2001", { $0 / 1e3 + 978_307_200 }),
+    ]
+
+    /// What is wrong with an instant; nil if nothing is.
+    func problem(of seconds: Double, _ instant: Instant) -> String? {
+        let unit = Self.units.first { isNear($0.seconds(seconds), instant) }
+        if isIn(seconds, instant), unit == nil || instant.earliest != nil { return nil }
+        return "payload.aps.\(instant.rawValue) \(instant.words), in seconds since 1970"
+            + (unit.map { ": \($0.name)?" } ?? "")
+    }
+
+    private func isIn(_ seconds: Double, _ instant: Instant) -> Bool {
+        if let earliest = instant.earliest, seconds < first + earliest { return false }
+        return seconds <= last + instant.latest
+    }
+
+    /// Whether it is a time that a producer would give of this record.
+    private func isNear(_ seconds: Double, _ instant: Instant) -> Bool {
+        seconds >= first - 86_400 && seconds <= last + max(instant.latest, 86_400)
+    }
+
+    private var first: Double { Double(min(written, read).milliseconds) / 1000 }
+    private var last: Double { Double(max(written, read).milliseconds) / 1000 }
+}

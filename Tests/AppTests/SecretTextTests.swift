@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FoundationEssentials
+internal import OpenSSL
+internal import Testing
+
+@testable internal import Worker
+
+@Suite struct `Text of a secret` {
+    @Test(arguments: [
+        ("word", "word"), ("word\n", "word"), ("word\r\n", "word"), ("word\r", "word"),
+        ("word\n\n", "word"), ("word\r\n\r\n", "word"), ("\u{FEFF}word", "word"),
+        ("\u{FEFF}word\r\n", "word"), ("word ", "word "), (" word\n", " word"), ("", ""),
+        ("\n", ""), ("\"word\"", "\"word\""), ("wörd\n", "wörd"),
+    ])
+    func `line ends after a secret are no part of it`(text: String, secret: String) throws {
+        #expect(try SecretText.line(text) == secret)
+    }
+
+    @Test(arguments: [
+        ("one\ntwo", 3), ("one\r\ntwo\r\n", 3), ("\none", 0), ("\u{FEFF}a\rb", 1), ("ä\nb\n", 2),
+    ])
+    func `a line end inside is refused with its place`(text: String, place: Int) {
+        do throws(Complaint) {
+            _ = try SecretText.line(text)
+            Issue.record("it was read")
+        } catch {
+            #expect(error.wrong.contains("after byte \(place) of"))
+            #expect(!error.wrong.contains("one"))
+        }
+    }
+
+    @Test func `a key is read however it was handed over`() throws {
+        let pem = try ES256Key.generate().privatePEM
+        let lines = pem.split(separator: "\n").map(String.init)
+        let body = lines.dropFirst().dropLast().joined()
+        let trimmed = lines.joined(separator: "\n")
+        let variants = [
+            pem, trimmed, pem.replacing("\n", with: "\r\n"), pem.replacing("\n", with: "\r"),
+            trimmed.replacing("\n", with: #"\n"#), pem.replacing("\n", with: #"\n"#),
+            trimmed.replacing("\n", with: #"\r\n"#), trimmed.replacing("\n", with: " "),
+            lines.joined(), "\(lines[0])\n\(body)\n\(lines.last!)\n",
+            Data(pem.utf8).base64EncodedString(), "\(Data(pem.utf8).base64EncodedString())\n", body,
+            "\"\(trimmed)\"", "\"\(trimmed.replacing("\n", with: #"\n"#))\"", "'\(trimmed)'",
+            "\u{FEFF}\(pem)", "\n\(pem)", lines.map { "  \($0)" }.joined(separator: "\n"),
+        ]
+        let expected = try ES256Key(pem: pem).publicPEM()
+        for text in variants {
+            #expect(
+                try ES256Key(pem: SecretText.key(text)).publicPEM() == expected, "\(text.count)")
+        }
+    }
+
+    @Test(arguments: [
+        "", "AuthKey.p8", "—--BEGIN PRIVATE KEY—--", "-----BEGIN PRIVATE KEY-----", "AAAA",
+    ])
+    func `what is no key stays none`(text: String) {
+        #expect(throws: (any Error).self) { try ES256Key(pem: SecretText.key(text)) }
+    }
+
+    @Test func `line ends after a variable's value are no part of it`() throws {
+        let read = try configuration(
+            "", ["LAMPLIGHTER_KAFKA_BOOTSTRAP": "kafka:9092\r\n"])
+        #expect(read.kafka.bootstrap == "kafka:9092")
+        let wrong = problems(
+            in: "", ["LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD": "one\ntwo\n"])
+        #expect(wrong.count == 1 && wrong[0].contains("LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"))
+        #expect(wrong[0].contains("after byte 3 of 7") && !wrong[0].contains("two"))
+    }
+
+    @Test(arguments: [
+        "LAMPLIGHTER_REGISTRAR_PORT", "LAMPLIGHTER_HEALTH_PORT", "LAMPLIGHTER_ADMIN_PORT",
+    ])
+    func `a Service with the name of a key is ignored`(variable: String) throws {
+        for address in ["tcp://10.0.0.7:8443", "udp://10.0.0.7:53", "tcp://[fd00::7]:8443"] {
+            let read = try configuration("", [variable: address])
+            #expect(read.notices.contains { $0.contains(variable) })
+        }
+        #expect(problems(in: "", [variable: "tcp"]).count == 1)
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import PushModel
+internal import RecordFormats
+internal import Testing
+
+@Suite struct `Moment of a record` {
+    /// The time of the record, 2026-11-21T12:00:00Z.
+    private static let now = IntakeFixtures.now.seconds
+
+    private static func refused(
+        _ members: String, event: String = "update", timestamp: String? = nil
+    ) -> String? {
+        let aps =
+            #"{"timestamp":\#(timestamp ?? "\(now)"),"event":"\#(event)","content-state":{}\#(members)}"#
+        do {
+            _ = try decodeEvent(#"{"payload":{"aps":\#(aps)}}"#)
+            return nil
+        } catch {
+            return (error as? UnreadableRecord)?.message ?? "\(error)"
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("1795262400", nil), ("1795176001", nil), ("1795265999", nil),
+            ("1795175999", "within a day"), ("1795266001", "within a day"),
+            ("1795262400000", "milliseconds?"), ("1795262400123", "milliseconds?"),
+            ("1795262400000000", "microseconds?"), ("1795262400000000000", "nanoseconds?"),
+            ("816955200", ": seconds since 2001?"), ("816955200000", "milliseconds since 2001?"),
+            ("1", "within a day"), ("0", "whole seconds"), ("-1", "whole seconds"),
+            ("1795262400.5", "a number with a fraction"),
+            ("1.7952624e9", "a number with a fraction"),
+            (#""1795262400""#, "a text of 10 digits"),
+            (#""2026-11-21T12:00:00Z""#, "a text of 20 bytes"),
+            ("100000000000000000000", "an integer of 21 digits"), ("null", "null"),
+        ] as [(String, String?)])
+    func `a Live Activity's timestamp is near its record's time`(
+        timestamp: String, problem: String?
+    ) {
+        let message = Self.refused("", timestamp: timestamp)
+        #expect(problem == nil ? message == nil : message?.contains(problem!) ?? false)
+    }
+
+    @Test(
+        arguments: [
+            ("1795262400", nil), ("1795262400.5", nil), ("1795867200", nil), ("1", nil), ("0", nil),
+            ("null", nil), ("1795867201", "within 7 days"), ("1795262460000", "milliseconds?"),
+            ("1795262460000000", "microseconds?"), ("816955260", "seconds since 2001?"),
+            ("9e99", "within 7 days"), (#""1795262460""#, "a text of 10 digits"),
+        ] as [(String, String?)])
+    func `a Live Activity's dates are not far after its record's time`(
+        date: String, problem: String?
+    ) {
+        for (name, event) in [("stale-date", "update"), ("dismissal-date", "end")] {
+            let message = Self.refused(#","\#(name)":\#(date)"#, event: event)
+            #expect(problem == nil ? message == nil : message?.contains(problem!) ?? false)
+        }
+    }
+
+    @Test func `what a worker reads late is held against its record's time`() throws {
+        let value =
+            #"{"pushType":"liveactivity","payload":{"aps":{"timestamp":1795262400,"event":"end","#
+            + #""content-state":null}}}"#
+        let late = IntakeFixtures.now + .seconds(20 * 86_400)
+        var decoder = try EventDecoder(
+            bindings: [.standard], routing: IntakeFixtures.routing(), settings: EventSettings())
+        let payload = try lending(Array(value.utf8)) { value in
+            try lending(Array("k".utf8)) { key in
+                try decoder.decode(
+                    EventRecord(binding: 0, key: key, value: value, timestamp: IntakeFixtures.now),
+                    now: late, header: { _ in nil })?.payload
+            }
+        }
+        #expect(payload?.activity?.event == .end)
+    }
+}
