@@ -11,18 +11,25 @@ internal import Synchronization
 /// A listener on a port of its own for the time of one test.
 final class ListenerFixture: Sendable {
     let questions = Mutex<[HTTPQuestion]>([])
+    /// A value, since a closure that trails the arguments says the limits.
+    struct Admission {
+        let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
+    }
+
     private let bound = Mutex<Int?>(nil)
     private let task = Mutex<Task<Void, any Error>?>(nil)
 
     init(
         host: String = "127.0.0.1", token: String? = nil, openPaths: Set<String> = [],
         answer: HTTPAnswer = .text("ok"), priority: HTTPListenerSettings.Priority = .low,
+        admission: Admission? = nil,
         limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
     ) {
         var settings = HTTPListenerSettings(
             name: "health", host: host, port: 0, token: token.map { Secret($0) })
         settings.openPaths = openPaths
         settings.priority = priority
+        settings.admission = admission?.decide
         change(&settings.limits)
         let listener = HTTPListener(
             settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })

@@ -65,7 +65,7 @@ class Attested(unittest.TestCase):
 
     def attest(self, installation, challenge=None):
         if challenge is None:
-            status, _, answer = self.post(f"{BASE}/attest/challenge")
+            status, _, answer = self.post(f"{INSTALLATION}/{installation}/attest/challenge")
             self.assertEqual(status, 200)
             challenge = answer["challenge"]
         body = {**self.device.ask(do="attest", challenge=challenge), "challenge": challenge}

@@ -21,8 +21,8 @@ internal import Testing
             callers: AccessCheck(access: try AccessControl(AccessSettings()) { _ in }),
             owners: KeyOwners(
                 mailbox: RegistrarMailbox(), directory: OwnerDirectory(),
-                forwarder: Forwarder(caFile: nil, timeout: .seconds(1)), store: RecordStore(),
-                reader: reader, ownURL: nil, peerToken: nil, patience: .zero),
+                forwarder: Forwarder(caFile: nil), store: RecordStore(),
+                reader: reader, ownURL: nil, seal: nil, patience: .zero),
             limits: RegistrarLimits(), reader: reader,
             rates: CallerRates(ofCaller: 100, ofInstallation: 100), tally: RequestTally(),
             logger: Logger(label: "registrar") { _ in SwiftLogNoOpLogHandler() })

@@ -58,8 +58,8 @@ import Testing
         let installation = "\(base)/installations/6F1C"
         let classes = RegistrationClass.allCases.map(\.rawValue)
         let all =
-            ["/v1/openapi.json", "\(base)/batch", "\(base)/attest/challenge", installation]
-            + ["\(installation)/attest"] + classes.map { "\(installation)/\($0)" }
+            ["/v1/openapi.json", "\(base)/batch", installation, "\(installation)/attest"]
+            + ["\(installation)/attest/challenge"] + classes.map { "\(installation)/\($0)" }
             + classes.map { "\(installation)/\($0)/Garage" }
         #expect(described == Set(all))
     }

@@ -224,6 +224,31 @@ import Testing
         #expect(Self.split(desk.takeActions()).answers.last == .tooManyHandlers)
     }
 
+    @Test func `counts the handlers whose first writes are under way`() {
+        var desk = Self.owner(handlersMax: 3)
+        for (id, name) in ["A", "B", "A", "C", "D"].enumerated() {
+            desk.put(
+                Self.put(Int64(id + 1), handler: name), in: 0, as: UInt64(id), now: Self.now)
+        }
+        let (writes, answers) = Self.split(desk.takeActions())
+        #expect(writes.count == 4 && answers == [.tooManyHandlers])
+        // One whose writes have failed is none.
+        desk.reported(writes[0], offset: nil)
+        desk.reported(writes[2], offset: nil)
+        desk.reported(writes[1], offset: 0)
+        _ = desk.takeActions()
+        desk.put(Self.put(9, handler: "D"), in: 0, as: 9, now: Self.now)
+        desk.put(Self.put(9, handler: "E"), in: 0, as: 10, now: Self.now)
+        let (more, refused) = Self.split(desk.takeActions())
+        #expect(more.count == 1 && refused == [.tooManyHandlers])
+        desk.reported(writes[3], offset: 1)
+        desk.reported(more[0], offset: 2)
+        _ = desk.takeActions()
+        #expect(desk.registrations == 3)
+        desk.put(Self.put(9, handler: "E"), in: 0, as: 11, now: Self.now)
+        #expect(Self.split(desk.takeActions()).answers == [.tooManyHandlers])
+    }
+
     // MARK: Owners
 
     @Test func `writes nothing before it has read the partition`() {
@@ -289,6 +314,46 @@ import Testing
             if case .writeAgain(_, "Garage", partition: 0, offset: 4) = $0 { true } else { false }
         }
         #expect(isAskedAgain)
+    }
+
+    @Test func `writes a retry while an older record is the last, and says so once it is safe`() {
+        var desk = Self.owner()
+        desk.take(Self.record(18, at: 4))
+        desk.take(Self.record(17, at: 5, writer: 3))
+        _ = desk.takeActions()
+        desk.put(Self.put(18), in: 0, as: 1, now: Self.now)
+        let (writes, early) = Self.split(desk.takeActions())
+        #expect(writes.count == 1 && early.isEmpty)
+        desk.reported(writes[0], offset: 6)
+        #expect(
+            Self.split(desk.takeActions()).answers == [
+                .accepted(sequence: 18, registeredAt: Self.now, isRetry: false)
+            ])
+        // What was read meanwhile to be written again is not needed any more.
+        desk.writeAgain(Self.key, handler: "Garage", partition: 0, offset: 4, value: [1])
+        #expect(desk.takeActions().isEmpty && desk.writtenAgain == 0)
+    }
+
+    @Test func `asks again for what could not be read, while it is wanted`() {
+        var desk = Self.owner()
+        desk.take(Self.record(18, at: 4))
+        desk.take(Self.record(17, at: 5, writer: 3))
+        _ = desk.takeActions()
+        func isAsked() -> Bool {
+            desk.askAgain(Self.key, handler: "Garage", partition: 0)
+            return desk.takeActions().contains {
+                if case .writeAgain(_, "Garage", partition: 0, offset: 4) = $0 {
+                    true
+                } else {
+                    false
+                }
+            }
+        }
+        let first = isAsked()
+        let second = isAsked()
+        desk.take(Self.record(19, at: 6))
+        let third = isAsked()
+        #expect(first && second && !third)
     }
 
     @Test func `lets an operator write a lower sequence`() {

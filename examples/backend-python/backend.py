@@ -222,9 +222,10 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self):
         try:
             length = int(self.headers.get("Content-Length") or 0)
-            if length > BODY_BYTES_MAX:
+            if not 0 <= length <= BODY_BYTES_MAX:
+                # What follows is not read. Of a negative length all would be, until the connection ends.
                 self.close_connection = True
-                raise Refusal(413, "the body is too long")
+                raise Refusal(413 if length > 0 else 400, "the body is too long, or its length is none")
             status, content = self.content(self.rfile.read(length))
         except Refusal as refusal:
             status, content = refusal.status, {"detail": str(refusal)}

@@ -12,50 +12,67 @@ internal import RegistrarAccess
 struct AccessCheck: Sendable {
     let access: AccessControl
 
-    func caller(
-        of question: HTTPQuestion, _ environment: PushEnvironment, app: String,
-        installation: String?
-    ) throws(Problem) -> RegistrarCaller {
-        let request = AccessRequest(
+    /// What a request's head shows of its caller.
+    /// - Parameter resource: the path in the one form that what it names has.
+    func admission(
+        of question: HTTPQuestion, _ scope: Scope, resource: String
+    ) throws(Problem) -> AccessAdmission {
+        var request = AccessRequest(
             method: question.method.rawValue, path: question.path,
-            authorization: question.headers.values("authorization"), body: question.body,
-            app: app, environment: environment, installation: installation)
-        switch access.caller(of: request, now: Self.now()) {
-        case .success(let caller): return RegistrarCaller(caller)
-        case .failure(let refusal): throw Problem(refusal)
-        }
+            authorization: question.headers.values("authorization"), body: [],
+            app: scope.app, environment: scope.environment, installation: scope.installation)
+        request.query = question.rawQuery
+        request.resource = resource
+        return try access.admission(of: request, now: Self.now()).orProblem()
     }
 
-    func challenge(
-        _ environment: PushEnvironment, app: String
-    ) throws(Problem) -> RegistrarReply {
-        switch access.challenge(app: app, environment: environment, now: Self.now()) {
-        case .success(let challenge):
-            return RegistrarReply(
-                .object([
-                    ("challenge", .string(challenge.challenge)),
-                    ("expiresAt", .string(challenge.expiresAt.rfc3339)),
-                ]))
-        case .failure(let refusal): throw Problem(refusal)
-        }
+    /// What a path is about.
+    struct Scope {
+        var environment: PushEnvironment
+        var app: String
+        /// nil for several.
+        var installation: String?
+    }
+
+    func caller(
+        of admission: AccessAdmission, body: [UInt8]
+    ) throws(Problem) -> RegistrarCaller {
+        RegistrarCaller(
+            try access.caller(of: admission, body: body, now: Self.now()).orProblem())
+    }
+
+    func challenge(_ key: InstallationKey) throws(Problem) -> RegistrarReply {
+        let subject = AttestationSubject(
+            app: key.app, environment: key.environment, installation: key.installation)
+        let challenge = try access.challenge(for: subject, now: Self.now()).orProblem()
+        return RegistrarReply(
+            .object([
+                ("challenge", .string(challenge.challenge)),
+                ("expiresAt", .string(challenge.expiresAt.rfc3339)),
+            ]))
+    }
+
+    /// Refuses an attestation whose challenge is none, which costs little.
+    func checkChallenge(of body: AttestationBody, _ key: InstallationKey) throws(Problem) {
+        try access.checkChallenge(of: request(body, key), now: Self.now()).orProblem()
     }
 
     func attest(_ body: AttestationBody, _ key: InstallationKey) throws(Problem) -> RegistrarReply {
-        let request = AttestationRequest(
-            app: key.app, environment: key.environment, installation: key.installation,
-            keyID: body.keyID, attestation: body.attestation, challenge: body.challenge)
-        switch access.attest(request, now: Self.now()) {
-        case .success(let issued):
-            return RegistrarReply(
-                .object([
-                    ("credential", .string(issued.credential.text)),
-                    ("expiresAt", .string(issued.expiresAt.rfc3339)),
-                ]))
-        case .failure(let refusal): throw Problem(refusal)
-        }
+        let issued = try access.attest(request(body, key), now: Self.now()).orProblem()
+        return RegistrarReply(
+            .object([
+                ("credential", .string(issued.credential.text)),
+                ("expiresAt", .string(issued.expiresAt.rfc3339)),
+            ]))
     }
 
-    private static func now() -> WallTime {
+    private func request(_ body: AttestationBody, _ key: InstallationKey) -> AttestationRequest {
+        AttestationRequest(
+            app: key.app, environment: key.environment, installation: key.installation,
+            keyID: body.keyID, attestation: body.attestation, challenge: body.challenge)
+    }
+
+    static func now() -> WallTime {
         WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000)
     }
 }
@@ -71,12 +88,13 @@ struct RegistrarCaller: Sendable {
         self.caller = caller
     }
 
-    private init() {
-        id = "registrar"
+    /// The caller of a request that another replica has passed on, and has checked.
+    init(_ passed: PeerSeal.Passed) {
+        id = passed.caller
         caller = nil
     }
 
-    static let replica = RegistrarCaller()
+    var isReplica: Bool { caller == nil }
 
     func allows(_ key: InstallationKey) -> Bool {
         caller?.allows(
@@ -85,6 +103,19 @@ struct RegistrarCaller: Sendable {
 
     /// - Parameter subject: empty for a target without subjects.
     func allows(subject: String) -> Bool { caller?.allows(subject: subject.utf8) ?? true }
+
+    func allows(sequence: Int64) -> Bool {
+        caller?.allows(sequence: sequence, now: AccessCheck.now()) ?? true
+    }
+}
+
+extension Result where Failure == AccessRefusal {
+    fileprivate func orProblem() throws(Problem) -> Success {
+        switch self {
+        case .success(let value): return value
+        case .failure(let refusal): throw Problem(refusal)
+        }
+    }
 }
 
 extension Problem {

@@ -9,11 +9,11 @@ internal import RecordFormats
 internal import Registering
 internal import Simdjson
 
-/// One put or delete of a batch.
+/// One put or delete of a batch, and how many records it writes.
 struct BatchItem: Sendable {
     typealias Parts = (
         key: InstallationKey, route: RegistrarRoute, method: HTTPQuestion.Method, body: [UInt8],
-        belowSequence: Int64?
+        belowSequence: Int64?, records: Int
     )
     var result: Result<Parts, Problem>
 }
@@ -104,7 +104,10 @@ final class BodyReader: @unchecked Sendable {
                     keyPart: keyPart,
                     tokenClass: handler["class"]?.string.flatMap {
                         RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
-                    }, sequence: handler["sequence"]?.integer,
+                    },
+                    sequence: handler["sequence"]?.integer.flatMap {
+                        RegistrationDesk.sequence($0)
+                    },
                     content: handler["content"]?.string.flatMap {
                         UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
                     })
@@ -131,7 +134,8 @@ final class BodyReader: @unchecked Sendable {
                 .flatMap { TokenClass(name: String(decoding: $0, as: UTF8.self)) }
                 .flatMap { RegistrationClass($0) }
             if let word = word ?? tokenClass { members.append(("class", .string(word.rawValue))) }
-            if let sequence = object["sequence"]?.integer {
+            let sequence = object["sequence"]?.integer.flatMap { RegistrationDesk.sequence($0) }
+            if let sequence {
                 members.append(("sequence", .literal("\(sequence)")))
             }
             if let registeredAt = object["registeredAt"]?.string {
@@ -231,14 +235,15 @@ final class BodyReader: @unchecked Sendable {
         let below =
             method == .delete
             ? try SnapshotReader.sequence(object, "belowSequence", at: pointer) : nil
-        if let handler, !InstallationKey.isName(handler) {
+        if let handler, !RegistrationClass.isHandlerName(handler) {
             throw InvalidMember(
-                "\(pointer)/handler", "handler is not allowed", remedy: SnapshotReader.nameRemedy)
+                "\(pointer)/handler", "handler is not allowed",
+                remedy: RegistrationClass.handlerNameRemedy)
         }
         let word = text("class")
         guard let tokenClass = word.flatMap({ RegistrationClass(rawValue: $0) }) else {
             if SnapshotReader.member(object, "class") == nil, handler == nil, method == .delete {
-                return (key, .installation(key), method, [], below)
+                return (key, .installation(key), method, [], below, 1)
             }
             throw InvalidMember(
                 "\(pointer)/class", "class is none of those there are",
@@ -253,7 +258,13 @@ final class BodyReader: @unchecked Sendable {
         } else {
             route = .handler(key, tokenClass, RegistrationClass.defaultHandler)
         }
-        return (key, route, method, try itemBody(object, method, at: pointer), below)
+        let handlers = SnapshotReader.member(object, "handlers")?.object?.reduce(0) { count, _ in
+            count + 1
+        }
+        return (
+            key, route, method, try itemBody(object, method, at: pointer), below,
+            max(1, handlers ?? 1)
+        )
     }
 
     /// A mistyped member must not count as left out: then more would be removed or replaced than was

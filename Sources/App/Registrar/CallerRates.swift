@@ -31,9 +31,19 @@ final class CallerRates: Sendable {
                 return wait
             }
             guard let key else { return nil }
-            return state.installations.take(
-                of: "\(key.environment.name)/\(key.app)/\(key.installation)", now: now)
+            return state.installations.take(of: Self.name(of: key), now: now)
         }
+    }
+
+    /// Takes so many records of an installation.
+    /// - Returns: how long to wait; nil if they are allowed.
+    func takeRecords(_ count: Int, of key: InstallationKey) -> Duration? {
+        let now = MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
+        return state.withLock { $0.installations.take(count, of: Self.name(of: key), now: now) }
+    }
+
+    private static func name(of key: InstallationKey) -> String {
+        "\(key.environment.name)/\(key.app)/\(key.installation)"
     }
 }
 

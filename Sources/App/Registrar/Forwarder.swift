@@ -7,8 +7,9 @@ internal import HTTPListener
 internal import LinuxIO
 internal import Synchronization
 
-/// Passes requests on to the replicas that own their keys, with what the caller has sent, so that the
-/// owner checks the caller itself. A few threads keep connections to the other replicas open.
+/// Passes requests on to the replicas that own their keys. Each of these has a lane of its own, with
+/// its queue, its threads and a circuit breaker, so that one that does not answer keeps no request for
+/// another waiting.
 final class Forwarder: Sendable {
     struct Request: Sendable {
         var base: String
@@ -17,52 +18,115 @@ final class Forwarder: Sendable {
         var target: String
         var headers: [(name: String, value: String)]
         var body: [UInt8]
+        /// When nobody waits for the answer any more.
+        var deadline: ContinuousClock.Instant
     }
 
     struct Answer: Sendable {
         var status: Int
         var body: [UInt8]
         var retryAfterSeconds: Int
+        var signature: String?
     }
 
-    private typealias Job = (request: Request, reply: CheckedContinuation<Answer?, Never>)
+    private let lanes = Mutex<(byBase: [String: ForwardingLane], isClosed: Bool)>(([:], false))
+    private let caFile: String?
+
+    /// Replicas of former addresses are forgotten where there are more.
+    private static let lanesMax = 64
+
+    init(caFile: String?) { self.caFile = caFile }
+
+    /// The owner's answer; nil if there was none in time, or if it has answered nobody lately.
+    func answer(to request: Request) async -> Answer? {
+        guard let lane = lane(to: request.base) else { return nil }
+        return await lane.answer(to: request)
+    }
+
+    private func lane(to base: String) -> ForwardingLane? {
+        lanes.withLock { lanes in
+            if lanes.isClosed { return nil }
+            if let lane = lanes.byBase[base] { return lane }
+            if lanes.byBase.count >= Self.lanesMax {
+                for lane in lanes.byBase.values { lane.close() }
+                lanes.byBase = [:]
+            }
+            let lane = ForwardingLane(caFile: caFile)
+            guard lane.start() else { return nil }
+            lanes.byBase[base] = lane
+            return lane
+        }
+    }
+
+    func close() {
+        lanes.withLock { lanes in
+            lanes.isClosed = true
+            for lane in lanes.byBase.values { lane.close() }
+        }
+    }
+}
+
+/// The requests for one replica. A few threads keep connections to it open.
+private final class ForwardingLane: Sendable {
+    private typealias Job = (
+        request: Forwarder.Request, reply: CheckedContinuation<Forwarder.Answer?, Never>
+    )
 
     private struct State {
         var jobs: [Job] = []
         var isClosed = false
+        /// Requests without an answer since the last one that had one.
+        var failures = 0
+        /// Until when nothing is asked; then one request tries.
+        var isOpenUntil: ContinuousClock.Instant?
     }
 
     private let state = Mutex(State())
     private let wakeUps = DispatchSemaphore(value: 0)
     private let caFile: String?
-    private let timeout: Duration
 
-    private static let threads = 16
+    private static let threads = 8
     /// Further requests are not passed on.
-    static let waitingMax = 10_000
+    private static let waitingMax = 512
+    /// A write is answered within milliseconds, or when Kafka does not acknowledge it, within seconds:
+    /// these many in a row that are not answered at all are no chance.
+    private static let failuresMax = 4
+    private static let openFor = Duration.seconds(1)
     private static let answerBytesMax = 4 << 20
 
-    init(caFile: String?, timeout: Duration) {
-        self.caFile = caFile
-        self.timeout = timeout
-    }
+    init(caFile: String?) { self.caFile = caFile }
 
-    func start() throws {
+    /// - Returns: whether there are threads.
+    func start() -> Bool {
+        var started = 0
         for _ in 0..<Self.threads {
-            try NamedThread.detach(name: "ll-forward") { [self] in work() }
+            if (try? NamedThread.detach(name: "ll-forward") { [self] in work() }) != nil {
+                started += 1
+            }
         }
+        return started > 0
     }
 
-    /// The owner's answer; nil if there was none.
-    func answer(to request: Request) async -> Answer? {
+    func answer(to request: Forwarder.Request) async -> Forwarder.Answer? {
         await withCheckedContinuation { reply in
             let isTaken = state.withLock { state in
-                guard !state.isClosed, state.jobs.count < Self.waitingMax else { return false }
+                guard !state.isClosed, state.jobs.count < Self.waitingMax, lets(&state) else {
+                    return false
+                }
                 state.jobs.append((request, reply))
                 return true
             }
             if isTaken { wakeUps.signal() } else { reply.resume(returning: nil) }
         }
+    }
+
+    /// Whether the breaker lets a request through.
+    private func lets(_ state: inout State) -> Bool {
+        guard let until = state.isOpenUntil else { return true }
+        guard ContinuousClock.now >= until else { return false }
+        // The others wait for what becomes of this one.
+        state.isOpenUntil = ContinuousClock.now + Self.openFor
+        return true
     }
 
     private func work() {
@@ -73,7 +137,10 @@ final class Forwarder: Sendable {
                 (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isClosed)
             }
             if let job {
-                job.reply.resume(returning: perform(job.request, conversation))
+                let answer = perform(job.request, conversation)
+                let given = ended(answer)
+                job.reply.resume(returning: answer)
+                for job in given { job.reply.resume(returning: nil) }
             } else if isClosed {
                 // The next thread is to end as well.
                 wakeUps.signal()
@@ -82,19 +149,41 @@ final class Forwarder: Sendable {
         }
     }
 
-    private func perform(_ request: Request, _ conversation: HTTPConversation) -> Answer? {
+    /// - Returns: what is given up, since the replica does not answer.
+    private func ended(_ answer: Forwarder.Answer?) -> [Job] {
+        state.withLock { state in
+            guard answer == nil else {
+                state.failures = 0
+                state.isOpenUntil = nil
+                return []
+            }
+            state.failures += 1
+            guard state.failures >= Self.failuresMax else { return [] }
+            state.isOpenUntil = ContinuousClock.now + Self.openFor
+            defer { state.jobs = [] }
+            return state.jobs
+        }
+    }
+
+    private func perform(
+        _ request: Forwarder.Request, _ conversation: HTTPConversation
+    ) -> Forwarder.Answer? {
+        let left = request.deadline - ContinuousClock.now
+        guard left > .milliseconds(1) else { return nil }
         var exchange = HTTPExchange(url: request.base + request.target)
         exchange.method = request.method
         exchange.headers = request.headers + [("expect", "")]
         exchange.body = request.body.isEmpty ? nil : request.body
         exchange.caFile = caFile
-        exchange.timeout = timeout
-        exchange.connectTimeout = .seconds(2)
+        exchange.timeout = left
+        exchange.connectTimeout = min(.seconds(2), left)
         exchange.answerBytesMax = Self.answerBytesMax
+        exchange.keptHeader = PeerSeal.signatureHeader
         guard let answer = try? conversation.perform(exchange) else { return nil }
-        return Answer(
+        return Forwarder.Answer(
             status: Int(answer.status), body: answer.body,
-            retryAfterSeconds: Int(answer.retryAfter.components.seconds))
+            retryAfterSeconds: Int(answer.retryAfter.components.seconds),
+            signature: answer.header)
     }
 
     func close() {

@@ -3,7 +3,7 @@
 
 internal import Foundation
 internal import HTTPListener
-internal import OpenSSL
+internal import KafkaLog
 internal import PushModel
 internal import RecordFormats
 internal import Registering
@@ -20,12 +20,13 @@ struct KeyOwners: Sendable {
     let reader: BodyReader
     let ownURL: String?
     /// What the replicas know each other by; nil for one that has no others.
-    let peerToken: Secret?
-    /// How long a request waits for an owner.
+    let seal: PeerSeal?
+    /// How long a request waits for an owner, from its arrival.
     var patience = Duration.seconds(5)
+    /// When an owner's answer is of no use any more, from the request's arrival.
+    var forwardingMax = Duration.seconds(12)
 
-    /// In requests that another replica has passed on: `handler`, or `list`.
-    static let forwardedHeader = "lamplighter-forwarded"
+    static let forwardedHandler = "handler"
     static let forwardedList = "list"
     private static let pause = Duration.milliseconds(100)
 
@@ -40,33 +41,44 @@ struct KeyOwners: Sendable {
 
     // MARK: Other replicas
 
-    /// The caller of a request that has been passed on: the replica that has checked the caller.
-    func peer(_ question: HTTPQuestion) throws(Problem) -> RegistrarCaller {
-        let shown = question.headers["authorization"].map { Array($0.utf8) } ?? []
-        guard let peerToken,
-            ConstantTime.isEqual(shown, Array("Bearer \(peerToken.text)".utf8))
+    /// A request that another replica has passed on, by its head.
+    func passed(_ question: HTTPQuestion) throws(Problem) -> PeerSeal.Passed {
+        guard let seal, let ownURL,
+            let passed = seal.passed(question, to: ownURL, now: AccessCheck.now())
         else {
             throw Problem(
                 .unauthorized, "only another registrar passes requests on",
-                remedy: "leave the header \(Self.forwardedHeader) out")
+                remedy: "leave the header \(PeerSeal.kindHeader) out")
         }
-        return .replica
+        return passed
+    }
+
+    /// Signs the answer to a request that was passed on.
+    func sign(_ reply: inout RegistrarReply, to passed: PeerSeal.Passed) {
+        let body = reply.body.map { Array($0.utf8) } ?? []
+        reply.headers[PeerSeal.signatureHeader] =
+            seal?.signature(ofAnswer: reply.status, body, to: passed)
     }
 
     private func forward(
         _ request: RegistrarRequest, to url: String, as kind: String
     ) async -> RegistrarReply? {
-        guard let peerToken else { return nil }
-        var headers = [
-            (name: Self.forwardedHeader, value: kind),
-            (name: "authorization", value: "Bearer \(peerToken.text)"),
-        ]
+        guard let seal else { return nil }
+        let passed = PeerSeal.Passed(
+            method: request.method.rawValue, target: request.target, owner: url, kind: kind,
+            caller: request.caller.id, date: AccessCheck.now(),
+            digest: PeerSeal.digest(request.body))
+        var headers = seal.headers(of: passed)
         if !request.body.isEmpty { headers.append(("content-type", "application/json")) }
         let answer = await forwarder.answer(
             to: Forwarder.Request(
-                base: url, method: request.method.rawValue, target: request.target,
-                headers: headers, body: request.body))
-        guard let answer else { return nil }
+                base: url, method: passed.method, target: passed.target, headers: headers,
+                body: request.body, deadline: request.arrivedAt + forwardingMax))
+        // Somebody else may have the address by now.
+        guard let answer, let signature = answer.signature,
+            seal.isSigned(
+                signature, status: answer.status, body: answer.body, answering: passed)
+        else { return nil }
         var reply = RegistrarReply(
             status: answer.status,
             body: answer.body.isEmpty ? nil : String(decoding: answer.body, as: UTF8.self))
@@ -79,12 +91,12 @@ struct KeyOwners: Sendable {
         _ key: [UInt8], _ request: RegistrarRequest,
         _ local: (Int32) async throws(Problem) -> RegistrarReply?
     ) async throws(Problem) -> RegistrarReply {
-        let deadline = ContinuousClock.now + patience
+        let deadline = request.arrivedAt + patience
         repeat {
             if let partition = directory.partition(of: key) {
                 if let reply = try await local(partition) { return reply }
                 if !request.isForwarded, let url = directory.url(of: partition), url != ownURL,
-                    let reply = await forward(request, to: url, as: "handler"),
+                    let reply = await forward(request, to: url, as: Self.forwardedHandler),
                     reply.status != 503, reply.status != 401
                 {
                     return reply
@@ -152,9 +164,14 @@ struct KeyOwners: Sendable {
                     tokenClass == nil || listed.summary.tokenClass == nil
                         || listed.summary.tokenClass == tokenClass
                 else { throw Self.notFound }
-                let value = await store.value(partition: partition, offset: listed.offset)
-                if let value, let json = reader.shown(value, key, keyPart, tokenClass) {
-                    return RegistrarReply(json)
+                switch await store.record(partition: partition, offset: listed.offset) {
+                case .value(let value?):
+                    if let json = reader.shown(value, key, keyPart, tokenClass) {
+                        return RegistrarReply(json)
+                    }
+                case .value(nil), .gone: break
+                case .unavailable:
+                    throw .unavailable("the registration cannot be read from Kafka")
                 }
             }
             throw .unavailable("the registration cannot be read from Kafka")
@@ -231,7 +248,7 @@ struct KeyOwners: Sendable {
     func handlers(
         of key: InstallationKey, _ request: RegistrarRequest
     ) async throws(Problem) -> [Known] {
-        let deadline = ContinuousClock.now + patience
+        let deadline = request.arrivedAt + patience
         repeat {
             if let found = await allHandlers(of: key, request) { return found }
             try checkRuns()

@@ -20,12 +20,12 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
     private let build: WorkerBuild
     private let logger: Logger
     private let mailbox = RegistrarMailbox()
-    private let directory = OwnerDirectory()
+    private let directory: OwnerDirectory
     private let forwarder: Forwarder
     private let store = RecordStore()
     private let tally = RequestTally()
     private let access: AccessControl
-    private let peerToken: Secret?
+    private let seal: PeerSeal?
     private let certificate: ListenerCertificate?
     private let limits = RegistrarLimits()
 
@@ -43,10 +43,10 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         self.build = build
         self.logger = logger
         let registrar = configuration.registrar
-        peerToken = try registrar.peerTokenFile.map { try Configuration.Admin.token(in: $0) }
+        seal = try registrar.peerTokenFile.map { PeerSeal(try Configuration.Admin.token(in: $0)) }
+        directory = OwnerDirectory(seal: seal)
         certificate = try Self.certificate(registrar.tls, logger)
-        forwarder = Forwarder(
-            caFile: registrar.caFile, timeout: registrar.requestTimeout + .seconds(2))
+        forwarder = Forwarder(caFile: registrar.caFile)
     }
 
     private static func certificate(
@@ -72,12 +72,11 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
             try RequiredTopic.refuseUncompacted(
                 [.registrations(configuration.kafka)], settings: clients, logger: logger)
             try directory.start(clients: clients, topic: topic, logger: logger)
-            try forwarder.start()
             try access.start()
             let loop = UncheckedBox(
                 try RegistrarLoop(
                     settings: RegistrarLoop.Settings(
-                        announcement: configuration.registrar.advertisedURL ?? "",
+                        announcement: announcement,
                         requestTimeout: configuration.registrar.requestTimeout, topic: topic),
                     clients: clients, mailbox: mailbox, rewrites: store, logger: logger))
             try NamedThread.detach(name: "ll-registrar") {
@@ -111,6 +110,12 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         }
         mailbox.requestStop()
         _ = await end.value()
+    }
+
+    /// What other replicas find this one by; empty for one that has no others.
+    private var announcement: String {
+        guard let seal, let url = configuration.registrar.advertisedURL else { return "" }
+        return seal.announcement(of: url)
     }
 
     private func serve(_ listener: HTTPListener) async throws {
@@ -147,23 +152,34 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
             Problem.dressing($0, bodyBytesMax: bodyBytesMax)
         }
         settings.limits.bodyBytesMax = limits.bodyBytesMax
-        settings.limits.connectionsMax = 4096
-        settings.limits.connectionsPerPeerMax = 4096
+        settings.limits.connectionsMax = connectionsMax
+        settings.limits.connectionsPerPeerMax = connectionsMax
         settings.limits.requestsPerSecondMax = nil
         settings.limits.idleTimeout = .seconds(60)
         settings.limits.connectionLifetimeMax = .seconds(600)
+        // Answers are short, and those that nobody reads should be.
+        settings.limits.sendBufferBytes = 16 << 10
         let reader = BodyReader()
         let service = RegistrarService(
             callers: AccessCheck(access: access),
             owners: KeyOwners(
                 mailbox: mailbox, directory: directory, forwarder: forwarder, store: store,
-                reader: reader, ownURL: registrar.advertisedURL, peerToken: peerToken),
+                reader: reader, ownURL: registrar.advertisedURL, seal: seal,
+                forwardingMax: registrar.requestTimeout + .seconds(2)),
             limits: limits, reader: reader,
             rates: CallerRates(
                 ofCaller: registrar.requestsPerSecond,
                 ofInstallation: registrar.requestsPerSecondOfInstallation), tally: tally,
             logger: logger)
+        settings.admission = { service.admit($0) }
         return listener(settings, purpose: "for registrations") { await service.answer($0) }
+    }
+
+    /// Callers' connections: what the process may open, but for files, Kafka's brokers, other replicas
+    /// and probes.
+    private var connectionsMax: Int {
+        let descriptors = ProcessUsage.raiseFileDescriptorsMax() ?? 1024
+        return max(64, min(Self.connectionsOfCallersMax, descriptors - Self.keptDescriptors))
     }
 
     private func listener(
@@ -221,6 +237,10 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         }
     }
 
+    private static let connectionsOfCallersMax = 4096
+    /// 64 connections of probes, 8 to each of 64 replicas at most but some 24 in all, those of three
+    /// clients to the brokers, and files: some 150, and as many again.
+    private static let keptDescriptors = 320
     private static let silenceMax = Duration.seconds(20)
     private static let lastAnswers = Duration.milliseconds(500)
 

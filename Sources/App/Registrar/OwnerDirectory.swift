@@ -27,12 +27,16 @@ final class OwnerDirectory: Sendable {
     }
 
     private let state = Mutex(State())
+    /// What announced addresses are signed with; nil for a replica that has no others.
+    private let seal: PeerSeal?
     private let wakeUps = DispatchSemaphore(value: 0)
     private static let interval = DispatchTimeInterval.seconds(5)
     /// Between two looks, so that a stream of requests without an owner does not ask in a stream.
     private static let pause: UInt32 = 200_000
     private static let timeout = Duration.seconds(5)
     private static let tellInterval = Duration.seconds(60)
+
+    init(seal: PeerSeal? = nil) { self.seal = seal }
 
     var owners: Owners { state.withLock(\.owners) }
 
@@ -87,9 +91,12 @@ final class OwnerDirectory: Sendable {
         do {
             let count = try source.partitionCount(timeout: Self.timeout)
             guard count > 0 else { return "the topic has no partitions" }
-            let urls = try source.announcements(of: count, timeout: Self.timeout)
+            let announced = try source.announcements(of: count, timeout: Self.timeout)
+            // Whoever may commit offsets for the group could send requests wherever they like.
+            let urls = announced.map { $0.flatMap { seal?.url(in: $0) } }
             state.withLock { $0.owners = Owners(urls: urls) }
-            return nil
+            return zip(announced, urls).contains { $0 != nil && $1 == nil } && seal != nil
+                ? "a partition's owner announces an address that no registrar has signed" : nil
         } catch {
             return source.connectionFailure.map { "\($0)" } ?? "\(error)"
         }

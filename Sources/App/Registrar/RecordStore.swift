@@ -8,9 +8,10 @@ internal import Logging
 internal import Synchronization
 
 /// Reads registrations back from Kafka, one at a time, on a thread of its own: what a GET shows, and
-/// what is to be written again. A replica remembers of each registration only where it is.
+/// what is to be written again, which comes first. A replica remembers of each registration only where
+/// it is.
 final class RecordStore: Sendable {
-    typealias Receiver = @Sendable ([UInt8]?) -> Void
+    typealias Receiver = @Sendable (RecordFetcher.Found) -> Void
 
     private struct Job {
         var partition: Int32
@@ -19,14 +20,22 @@ final class RecordStore: Sendable {
     }
 
     private struct State {
+        /// What is to be written again. Each has a registration of its own, so these are no more than
+        /// the registrations that a former owner has overtaken.
+        var repairs: [Job] = []
         var jobs: [Job] = []
         var isClosed = false
+
+        mutating func next() -> Job? {
+            if !repairs.isEmpty { return repairs.removeFirst() }
+            return jobs.isEmpty ? nil : jobs.removeFirst()
+        }
     }
 
     private let state = Mutex(State())
     private let wakeUps = DispatchSemaphore(value: 0)
 
-    /// Further questions are answered with nil.
+    /// Further questions are not asked.
     static let waitingMax = 1000
     private static let timeout = Duration.seconds(3)
 
@@ -37,12 +46,10 @@ final class RecordStore: Sendable {
         try NamedThread.detach(name: "ll-records") { [self] in
             while true {
                 wakeUps.wait()
-                let (job, isClosed) = state.withLock { state in
-                    (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isClosed)
-                }
+                let (job, isClosed) = state.withLock { ($0.next(), $0.isClosed) }
                 if let job {
                     job.receiver(
-                        box.value.value(
+                        box.value.record(
                             partition: job.partition, offset: job.offset, timeout: Self.timeout))
                 } else if isClosed {
                     return
@@ -51,18 +58,26 @@ final class RecordStore: Sendable {
         }
     }
 
-    func fetch(partition: Int32, offset: Int64, _ receiver: @escaping Receiver) {
+    /// Reads what is to be written again.
+    func repair(partition: Int32, offset: Int64, _ receiver: @escaping Receiver) {
         let isTaken = state.withLock { state in
-            guard !state.isClosed, state.jobs.count < Self.waitingMax else { return false }
-            state.jobs.append(Job(partition: partition, offset: offset, receiver: receiver))
+            guard !state.isClosed else { return false }
+            state.repairs.append(Job(partition: partition, offset: offset, receiver: receiver))
             return true
         }
-        if isTaken { wakeUps.signal() } else { receiver(nil) }
+        if isTaken { wakeUps.signal() } else { receiver(.unavailable) }
     }
 
-    func value(partition: Int32, offset: Int64) async -> [UInt8]? {
+    func record(partition: Int32, offset: Int64) async -> RecordFetcher.Found {
         await withCheckedContinuation { continuation in
-            fetch(partition: partition, offset: offset) { continuation.resume(returning: $0) }
+            let isTaken = state.withLock { state in
+                guard !state.isClosed, state.jobs.count < Self.waitingMax else { return false }
+                state.jobs.append(
+                    Job(partition: partition, offset: offset) { continuation.resume(returning: $0) }
+                )
+                return true
+            }
+            if isTaken { wakeUps.signal() } else { continuation.resume(returning: .unavailable) }
         }
     }
 

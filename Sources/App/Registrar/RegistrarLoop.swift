@@ -22,6 +22,8 @@ final class RegistrarLoop {
     private let rewrites: RecordStore
     private var desk: RegistrationDesk
     private var parser = JSONParser(bytesMax: 4 << 20)
+    /// What the last poll has brought.
+    private var polled: [RegistrationDesk.Record] = []
     private var ids: [AssignmentID: Int32] = [:]
     private var revoking: [AssignmentID] = []
     private var replies: [RegistrationDesk.RequestID: Reply] = [:]
@@ -29,6 +31,9 @@ final class RegistrarLoop {
     private var deadlines: [(request: RegistrationDesk.RequestID, at: MonotonicTime)] = []
     private var deadlinesDone = 0
     private var lastRequest: RegistrationDesk.RequestID = 0
+    /// What is to be written again and could not be read, and when it is tried again.
+    private var unrepaired: [(InstallationKey, handler: String, partition: Int32)] = []
+    private var repairAt = MonotonicTime(nanoseconds: .min)
     private var announceAt = MonotonicTime(nanoseconds: .min)
     private var counters = RegistrarCounters()
 
@@ -46,6 +51,7 @@ final class RegistrarLoop {
     /// The header with the class of a registration, which one without targets has nowhere else.
     static let classHeader = "lamplighter-class"
     private static let batch = 1024
+    private static let repairPause = Duration.seconds(1)
     private static let announceInterval = Duration.seconds(10)
     static let stopTimeout = Duration.seconds(10)
     static let leaveTimeout = Duration.seconds(5)
@@ -103,12 +109,15 @@ final class RegistrarLoop {
 
     private func turn(_ now: Now) -> String? {
         for message in mailbox.take() { take(message, now) }
+        repair(now)
+        var failure: String?
         var looked = Self.batch
-        while looked == Self.batch {
+        while looked == Self.batch, failure == nil {
+            polled.removeAll(keepingCapacity: true)
             looked = consumer.poll(now: now, limit: Self.batch) { [self] in take($0) }
+            failure = answerFacts(now)
             perform(now)
         }
-        let failure = answerFacts(now)
         producer.pollReports(now: now) { desk.reported($0.ticket, offset: $0.position?.offset) }
         perform(now)
         for warning in producer.takeWarnings() { report(warning) }
@@ -146,7 +155,19 @@ final class RegistrarLoop {
         case .writeAgain(let key, let handler, let partition, let offset, let value):
             desk.writeAgain(
                 key, handler: handler, partition: partition, offset: offset, value: value)
+        case .notWrittenAgain(let key, let handler, let partition):
+            unrepaired.append((key, handler, partition))
+            repairAt = now.monotonic + Self.repairPause
         }
+    }
+
+    /// Tries again what could not be read.
+    private func repair(_ now: Now) {
+        guard !unrepaired.isEmpty, now.monotonic >= repairAt else { return }
+        for (key, handler, partition) in unrepaired {
+            desk.askAgain(key, handler: handler, partition: partition)
+        }
+        unrepaired = []
     }
 
     private func expect(_ reply: Reply, _ now: Now) -> RegistrationDesk.RequestID {
@@ -226,19 +247,22 @@ final class RegistrarLoop {
                 "partition": .stringConvertible(partition), "offset": .stringConvertible(offset),
             ])
         let mailbox = mailbox
-        rewrites.fetch(partition: partition, offset: offset) { [logger] value in
-            guard let value else {
+        rewrites.repair(partition: partition, offset: offset) { [logger] found in
+            switch found {
+            case .value(let value?):
+                mailbox.send(
+                    .writeAgain(
+                        key, handler: handler, partition: partition, offset: offset, value: value))
+            case .unavailable:
+                mailbox.send(.notWrittenAgain(key, handler: handler, partition: partition))
+            case .value(nil), .gone:
                 logger.error(
                     "the newer registration is not in the log any more, so the older one stays",
                     metadata: [
                         "partition": .stringConvertible(partition),
                         "offset": .stringConvertible(offset),
                     ])
-                return
             }
-            mailbox.send(
-                .writeAgain(
-                    key, handler: handler, partition: partition, offset: offset, value: value))
         }
     }
 
@@ -263,10 +287,11 @@ final class RegistrarLoop {
         let writer = record.header(named: Self.writerHeader).flatMap {
             UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
         }
-        desk.take(
-            RegistrationDesk.Record(
-                partition: record.partition, offset: record.offset, key: key,
-                handler: handler, summary: summary, writer: writer))
+        let line = RegistrationDesk.Record(
+            partition: record.partition, offset: record.offset, key: key,
+            handler: handler, summary: summary, writer: writer)
+        polled.append(line)
+        desk.take(line)
     }
 
     private func answerFacts(_ now: Now) -> String? {
@@ -276,6 +301,10 @@ final class RegistrarLoop {
                 for assignment in assignments {
                     ids[assignment.id] = assignment.partition
                     desk.assigned(assignment.partition)
+                    // Its first records may have come by in the poll that brought the assignment.
+                    for line in polled where line.partition == assignment.partition {
+                        desk.take(line)
+                    }
                     if assignment.startOffset >= assignment.logEnd {
                         caughtUp(assignment.partition)
                     }

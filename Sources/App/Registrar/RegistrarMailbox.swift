@@ -36,6 +36,8 @@ final class RegistrarMailbox: Sendable {
             InstallationKey, partitions: Set<Int32>?, CheckedContinuation<OwnedHandlers?, Never>)
         case writeAgain(
             InstallationKey, handler: String, partition: Int32, offset: Int64, value: [UInt8])
+        /// What was to be written again could not be read.
+        case notWrittenAgain(InstallationKey, handler: String, partition: Int32)
     }
 
     private struct State {
@@ -80,7 +82,7 @@ final class RegistrarMailbox: Sendable {
         switch message {
         case .put(_, _, let reply), .remove(_, _, let reply): reply.resume(returning: .notOwner)
         case .list(_, _, let reply): reply.resume(returning: nil)
-        case .writeAgain: break
+        case .writeAgain, .notWrittenAgain: break
         }
     }
 

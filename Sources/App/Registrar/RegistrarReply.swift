@@ -26,14 +26,19 @@ struct RegistrarReply: Sendable {
         headers["WWW-Authenticate"] = problem.challenge
     }
 
-    /// Has all of these answered at the same time, so that what they write goes to Kafka in one batch.
+    /// Has all of these answered, so many at the same time, so that what they write goes to Kafka in few
+    /// batches, and takes no more memory than the caller's share.
     /// - Returns: the replies in the order of `questions`; a problem is a reply too.
     static func all<Question: Sendable>(
-        _ questions: [Question],
+        _ questions: [Question], atOnce: Int = recordsAtOnce,
         _ answer: @escaping @Sendable (Question) async throws(Problem) -> RegistrarReply
     ) async -> [RegistrarReply] {
         await withTaskGroup(of: (Int, RegistrarReply).self) { group in
+            var replies = [RegistrarReply?](repeating: nil, count: questions.count)
             for (index, question) in questions.enumerated() {
+                if index >= max(1, atOnce), let (done, reply) = await group.next() {
+                    replies[done] = reply
+                }
                 group.addTask {
                     do throws(Problem) {
                         return (index, try await answer(question))
@@ -42,11 +47,13 @@ struct RegistrarReply: Sendable {
                     }
                 }
             }
-            var replies = [RegistrarReply?](repeating: nil, count: questions.count)
             for await (index, reply) in group { replies[index] = reply }
             return replies.map { $0! }
         }
     }
+
+    /// Records of one request that wait for Kafka together: some 2 MB.
+    static let recordsAtOnce = 256
 
     var answer: HTTPAnswer {
         var answer = HTTPAnswer(

@@ -17,6 +17,9 @@ struct RegistrarRequest: Sendable {
     var isForwarded: Bool
     /// Removes only what has a lower sequence.
     var belowSequence: Int64?
+    /// Whether it is an item of a batch, whose rates are counted there.
+    var isOfBatch = false
+    let arrivedAt = ContinuousClock.now
 
     init(
         _ question: HTTPQuestion, route: RegistrarRoute, caller: RegistrarCaller
@@ -26,12 +29,16 @@ struct RegistrarRequest: Sendable {
         self.caller = caller
         target = question.path
         body = question.body
-        isForwarded = question.headers[KeyOwners.forwardedHeader] != nil
+        isForwarded = caller.isReplica
         if let text = question.query[RequestRules.belowSequence] {
             let sequence = try RequestRules.sequence(text)
             belowSequence = sequence
             target += "?\(RequestRules.belowSequence)=\(sequence)"
         }
+    }
+
+    var isCompleteSet: Bool {
+        if case .all = route { method == .put } else { false }
     }
 
     /// This request for one handler of its installation.
@@ -60,9 +67,16 @@ extension HTTPQuestion {
     /// Refuses what the head says that this route does not take.
     func check(_ route: RegistrarRoute) throws(Problem) {
         try RequestRules.check(queryNames: query.keys, method: method.rawValue, route)
+        // Of two values one reader would take the first and another the last.
+        guard rawQuery.split(separator: "&").count <= query.count else {
+            throw Problem(
+                .invalid, "a parameter of the query is there twice", remedy: "send it once",
+                field: "query")
+        }
         guard method == .put || method == .post else { return }
         try RequestRules.check(
-            contentType: headers.values("content-type"), hasBody: !body.isEmpty)
+            contentType: headers.values("content-type"),
+            hasBody: !body.isEmpty || (announcedBytes ?? 0) > 0)
         try RequestRules.check(contentEncoding: headers.values("content-encoding"))
     }
 }
@@ -71,9 +85,9 @@ extension RegistrarRoute {
     var installation: InstallationKey? {
         switch self {
         case .installation(let key), .all(let key, _), .handler(let key, _, _),
-            .attestation(let key):
+            .challenge(let key), .attestation(let key):
             key
-        case .openAPI, .batch, .challenge: nil
+        case .openAPI, .batch: nil
         }
     }
 }

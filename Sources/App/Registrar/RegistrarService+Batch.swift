@@ -8,12 +8,18 @@ internal import Registering
 
 extension RegistrarService {
     func batch(
-        _ question: HTTPQuestion, _ environment: PushEnvironment, _ app: String,
-        _ caller: RegistrarCaller
+        _ question: HTTPQuestion, _ route: RegistrarRoute, _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply {
+        guard case .batch(let environment, let app) = route else {
+            preconditionFailure("a route without an installation that is no batch")
+        }
         let items = try reader.items(in: question.body, environment, app: app, limits: limits)
-        try take(items.count, of: caller, nil)
-        let replies = await RegistrarReply.all(Array(items.indices)) { index throws(Problem) in
+        let records = items.map { (try? $0.result.get())?.records ?? 1 }
+        try take(records.reduce(0, +), of: caller, nil)
+        // Items of one record each fill Kafka's batches, complete sets do so alone.
+        let atOnce = RegistrarReply.recordsAtOnce / (records.max() ?? 1)
+        let replies = await RegistrarReply.all(Array(items.indices), atOnce: atOnce) {
+            index throws(Problem) in
             try await reply(to: items[index], at: index, question, caller)
         }
         return RegistrarReply(.object([("results", .array(replies.map(\.result)))]))
@@ -24,6 +30,7 @@ extension RegistrarService {
     ) async throws(Problem) -> RegistrarReply {
         let parts = try item.result.get()
         var request = try RegistrarRequest(question, route: parts.route, caller: caller)
+        request.isOfBatch = true
         request.method = parts.method
         request.body = parts.body
         request.belowSequence = parts.belowSequence
@@ -34,7 +41,7 @@ extension RegistrarService {
                     .forbidden, "the caller may not write to this installation",
                     remedy: "use credentials for it")
             }
-            try take(0, of: caller, parts.key)
+            try takeRecords(parts.records, of: parts.key)
             let reply = try await perform(request, parts.key)
             audit(request, parts.key, status: reply.status)
             return reply

@@ -14,6 +14,8 @@ extension RegistrarService {
         _ snapshot: SnapshotReader.Snapshot, _ key: InstallationKey, _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
         try check(snapshot, request.caller)
+        // A batch has counted them.
+        if !request.isOfBatch { try takeRecords(max(1, snapshot.handlers.count), of: key) }
         let puts = snapshot.handlers.map { handler in
             reader.draft(
                 key, .controls, handler.name, handler.targets, sequence: snapshot.sequence)

@@ -31,98 +31,77 @@ struct RegistrarService: Sendable {
     }
 
     private func unmeteredAnswer(_ question: HTTPQuestion) async -> HTTPAnswer {
-        let route: RegistrarRoute
-        do throws(RegistrarRoute.Failure) {
-            route = try RegistrarRoute(path: question.path)
-        } catch {
-            switch error {
-            case .notFound:
-                return RegistrarReply(
-                    Problem(.notFound, "this path is none", remedy: "see /v1/openapi.json")
-                ).answer
-            case .invalid(let part, let remedy):
-                return RegistrarReply(
-                    Problem(
-                        .invalid, "the path's \(part) is not allowed", remedy: remedy, field: part)
-                ).answer
-            }
+        // The listener has asked before it read the body.
+        guard let admission = question.admitted as? RequestAdmission else {
+            preconditionFailure("a request that was not admitted")
         }
-        guard route.methods.contains(question.method.rawValue) else {
-            var reply = RegistrarReply(
-                Problem(
-                    .methodNotAllowed, "the path has no \(question.method.rawValue)",
-                    remedy: "use \(route.methods.joined(separator: " or "))"))
-            reply.headers["Allow"] = route.methods.joined(separator: ", ")
-            return reply.answer
-        }
+        var reply: RegistrarReply
         do throws(Problem) {
-            return try await answer(question, route)
+            try question.check(admission.route)
+            if case .openAPI = admission.route { return OpenAPIDocument.answer }
+            reply = try await self.reply(to: question, admission)
         } catch {
-            return RegistrarReply(error).answer
+            reply = RegistrarReply(error)
         }
+        if case .replica(let passed) = admission.asker { owners.sign(&reply, to: passed) }
+        return reply.answer
     }
 
-    private func answer(
-        _ question: HTTPQuestion, _ route: RegistrarRoute
-    ) async throws(Problem) -> HTTPAnswer {
-        try question.check(route)
-        switch route {
-        case .openAPI: return OpenAPIDocument.answer
-        case .challenge, .attestation:
-            // Nobody has shown who they are yet, so all have one rate, a tenth of a caller's: an
-            // attestation costs about a millisecond.
-            guard rates.take(10, of: "attest", nil) == nil else {
+    private func reply(
+        to question: HTTPQuestion, _ admission: RequestAdmission
+    ) async throws(Problem) -> RegistrarReply {
+        let caller: RegistrarCaller
+        switch admission.asker {
+        case .anybody: return try attest(question, admission.route)
+        case .caller(let shown): caller = try callers.caller(of: shown, body: question.body)
+        case .replica(let passed):
+            caller = RegistrarCaller(passed)
+            guard PeerSeal.digest(question.body) == passed.digest else {
                 throw Problem(
-                    .tooManyRequests, "too many apps attest themselves at once",
-                    remedy: "wait, and send the same request again", retryAfterSeconds: 1)
+                    .unauthorized, "the body is not what another registrar has passed on",
+                    remedy: "send the request again")
             }
-            return try attest(question, route).answer
-        case .batch(let environment, let app):
-            let caller = try self.caller(of: question, environment, app, installation: nil)
-            return try await batch(question, environment, app, caller).answer
-        case .installation(let key), .all(let key, _), .handler(let key, _, _):
-            let caller = try self.caller(
-                of: question, key.environment, key.app, installation: key.installation)
-            if question.headers[KeyOwners.forwardedHeader] == KeyOwners.forwardedList {
-                return await owners.ownedList(of: key).answer
+            if passed.kind == KeyOwners.forwardedList, let key = admission.route.installation {
+                return await owners.ownedList(of: key)
             }
-            let request = try RegistrarRequest(question, route: route, caller: caller)
-            if !request.isForwarded { try take(1, of: caller, key) }
-            let reply: RegistrarReply
-            do throws(Problem) {
-                reply = try await perform(request, key)
-            } catch {
-                reply = RegistrarReply(error)
-            }
-            if question.method != .get { audit(request, key, status: reply.status) }
-            return reply.answer
         }
+        guard let key = admission.route.installation else {
+            return try await batch(question, admission.route, caller)
+        }
+        let request = try RegistrarRequest(question, route: admission.route, caller: caller)
+        // How many records a complete set has is not known before it is read.
+        if !request.isForwarded { try take(1, of: caller, request.isCompleteSet ? nil : key) }
+        let reply: RegistrarReply
+        do throws(Problem) {
+            reply = try await perform(request, key)
+        } catch {
+            reply = RegistrarReply(error)
+        }
+        if question.method != .get { audit(request, key, status: reply.status) }
+        return reply
     }
 
     // MARK: Who asks, and how often
-
-    private func caller(
-        of question: HTTPQuestion, _ environment: PushEnvironment, _ app: String,
-        installation: String?
-    ) throws(Problem) -> RegistrarCaller {
-        if question.headers[KeyOwners.forwardedHeader] != nil {
-            return try owners.peer(question)
-        }
-        return try callers.caller(
-            of: question, environment, app: app, installation: installation)
-    }
 
     private func attest(
         _ question: HTTPQuestion, _ route: RegistrarRoute
     ) throws(Problem) -> RegistrarReply {
         guard case .attestation(let key) = route else {
-            guard case .challenge(let environment, let app) = route else {
+            guard case .challenge(let key) = route else {
                 preconditionFailure("a route that has nothing to do with App Attest")
             }
-            return try callers.challenge(environment, app: app)
+            return try callers.challenge(key)
         }
         let body = try reader.read(question.body) { object throws(InvalidMember) in
             try AttestationBody(object)
+        }
+        try callers.checkChallenge(of: body, key)
+        // Nobody has shown who they are yet, so all have one rate, a tenth of a caller's: to verify an
+        // attestation takes about a millisecond.
+        guard rates.take(10, of: "attest", nil) == nil else {
+            throw Problem(
+                .tooManyRequests, "too many apps attest themselves at once",
+                remedy: "wait, and send the same request again", retryAfterSeconds: 1)
         }
         return try callers.attest(body, key)
     }
@@ -131,8 +110,17 @@ struct RegistrarService: Sendable {
         _ count: Int, of caller: RegistrarCaller, _ key: InstallationKey?
     ) throws(Problem) {
         guard let wait = rates.take(count, of: caller.id, key) else { return }
-        let names = key == nil ? "the caller" : "the caller or the installation"
-        throw Problem(
+        throw Self.tooMany(key == nil ? "the caller" : "the caller or the installation", wait)
+    }
+
+    /// Takes the records of a request that writes several.
+    func takeRecords(_ count: Int, of key: InstallationKey) throws(Problem) {
+        guard count > 0, let wait = rates.takeRecords(count, of: key) else { return }
+        throw Self.tooMany("the installation", wait)
+    }
+
+    private static func tooMany(_ names: String, _ wait: Duration) -> Problem {
+        Problem(
             .tooManyRequests, "there are more requests than \(names) may make",
             remedy: "wait, and send the same request again",
             retryAfterSeconds: max(1, Int(wait.components.seconds) + 1))
@@ -175,6 +163,11 @@ struct RegistrarService: Sendable {
     func check(
         _ snapshot: SnapshotReader.Snapshot, _ caller: RegistrarCaller
     ) throws(Problem) {
+        if let sequence = snapshot.sequence, !caller.allows(sequence: sequence) {
+            throw Problem(
+                .invalid, "the sequence is far ahead of the clock",
+                remedy: "count in milliseconds since 1970, or up from 0", field: "/sequence")
+        }
         for handler in snapshot.handlers {
             for target in handler.targets {
                 // What shows no subject hears of everything of its kind.
@@ -202,11 +195,19 @@ struct RegistrarService: Sendable {
         _ key: InstallationKey, _ tokenClass: RegistrationClass?, _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
         var found: [JSONText] = []
+        var bytes = 0
         for handler in try await owners.handlers(of: key, request)
         where tokenClass == nil || handler.tokenClass == tokenClass {
             let reply = try await owners.stored(
                 key, handler.keyPart, handler.tokenClass, request)
-            if reply.status == 200, let body = reply.body { found.append(.literal(body)) }
+            guard reply.status == 200, let body = reply.body else { continue }
+            bytes += body.utf8.count
+            guard bytes <= limits.shownBytesMax else {
+                throw Problem(
+                    .invalid, "the installation has more than may be shown at once",
+                    remedy: "GET each handler by itself")
+            }
+            found.append(.literal(body))
         }
         return RegistrarReply(.object([("handlers", .array(found))]))
     }
@@ -233,12 +234,11 @@ struct RegistrarService: Sendable {
 
     // MARK: Audit
 
-    /// One line for each write. It has neither tokens nor subjects.
+    /// One line for each write. It has neither tokens nor subjects. What was passed on has one in the
+    /// log of each of the two replicas.
     func audit(_ request: RegistrarRequest, _ key: InstallationKey, status: Int) {
-        // The replica that the caller has reached writes the line.
-        guard !request.isForwarded else { return }
         logger.info(
-            "registration",
+            request.isForwarded ? "registration passed on by another registrar" : "registration",
             metadata: [
                 "caller": "\(request.caller.id)", "method": "\(request.method.rawValue)",
                 "path": "\(request.target)", "status": .stringConvertible(status),

@@ -32,4 +32,18 @@ package enum ProcessUsage {
         }
         return Int(clamping: limit.rlim_cur)
     }
+
+    /// Raises the soft limit of RLIMIT_NOFILE to the hard one, which every process may do: shells and
+    /// service managers start one with 1024 for the sake of programs that use select(2).
+    /// - Returns: how many file descriptors may be open; nil where the kernel does not tell.
+    @discardableResult
+    package static func raiseFileDescriptorsMax() -> Int? {
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard getrlimit(resource, &limit) == 0 else { return nil }
+        limit.rlim_cur = limit.rlim_max
+        // A hard limit above fs.nr_open, as some containers have, is refused: the soft one stays.
+        _ = setrlimit(resource, &limit)
+        return fileDescriptorsMax
+    }
 }

@@ -40,7 +40,7 @@ package struct HTTPListener: Sendable {
         responder = ListenerResponder(
             access: AccessRule(settings), bodyBytesMax: settings.limits.bodyBytesMax,
             passesAllMethods: settings.passesAllMethods, formatRefusal: settings.formatRefusal,
-            answer: answer)
+            hasAdmission: settings.admission != nil, answer: answer)
     }
 
     /// Serves until the task is cancelled.
@@ -85,9 +85,10 @@ package struct HTTPListener: Sendable {
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
             maxHeaderFieldCount: limits.headersMax)
+        let admission = settings.admission.map { ListenerAdmission($0, limits) }
         let configuration = HTTP1Channel.Configuration(
             additionalChannelHandlers: [
-                ConnectionBounds(limits, shares, formatRefusal: settings.formatRefusal)
+                ConnectionBounds(limits, shares, responder: responder, admission)
             ],
             idleTimeout: TimeAmount(limits.idleTimeout), httpDecoderConfiguration: decoder)
         let server = HTTPServerBuilder { [certificate = settings.certificate] responder in
@@ -99,7 +100,9 @@ package struct HTTPListener: Sendable {
             responder: responder, server: server,
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port),
-                availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
+                // One that gives way to another is closed after that one is there.
+                availableConnectionsDelegate: .maximum(
+                    limits.connectionsMax + (admission == nil ? 0 : 1), logger: logger)),
             onServerRunning: { [isBound] channel in
                 state.isBound.store(true, ordering: .releasing)
                 isBound(channel.localAddress?.port ?? 0)

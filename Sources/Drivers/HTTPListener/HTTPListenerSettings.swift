@@ -23,6 +23,9 @@ package struct HTTPListenerSettings: Sendable {
     package var checksCallers = false
     /// Whether `answer` is asked about methods other than GET, PUT, POST and DELETE, too.
     package var passesAllMethods = false
+    /// Decides on a request by its head, on the listener's thread. With it strangers' connections give
+    /// way to each other, and the bodies of all connections have one budget; nil reads each body.
+    package var admission: (@Sendable (HTTPQuestion) -> HTTPAdmission)?
     /// Gives an answer by which the listener itself refuses a request the form that its clients
     /// expect; nil leaves it a line of text.
     package var formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
@@ -53,6 +56,13 @@ package struct HTTPListenerSettings: Sendable {
         package var headerBytesMax = 16 << 10
         /// A longer body is refused; with 0 every body is, before a byte of it is read.
         package var bodyBytesMax = 64 << 10
+        /// Bytes of the bodies of all connections together, until they are answered, and of all answers
+        /// that their clients have not read. Where there is `admission`.
+        package var bodyBytesOfAllMax = 16 << 20
+        package var unreadBytesMax = 8 << 20
+        /// How long a new connection may take until the head of its first request is there, the TLS
+        /// handshake included.
+        package var firstHeadTimeMax: Duration = .seconds(5)
         /// How long a connection may wait for the head of its next request.
         package var idleTimeout: Duration = .seconds(10)
         /// How long the rest of a request may take after its head.

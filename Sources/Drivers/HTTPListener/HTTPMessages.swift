@@ -5,7 +5,7 @@ internal import HTTPTypes
 
 /// The headers of a request. Names are compared without regard to case.
 package struct HTTPHeaders: Sendable {
-    private let fields: HTTPFields
+    let fields: HTTPFields
 
     init(_ fields: HTTPFields) { self.fields = fields }
 
@@ -48,8 +48,20 @@ package struct HTTPQuestion: Sendable {
     package var path: String
     /// The decoded parameters of the query. If a name occurs twice, the first value counts.
     package var query: [String: String]
+    /// The query as the client sent it, without the question mark; empty for none.
+    package var rawQuery = ""
     package var headers: HTTPHeaders
     package var body: [UInt8]
+    /// What `HTTPListenerSettings.admission` has found; nil where there is none.
+    package var admitted: (any Sendable)?
+
+    /// Path and query as the client sent them.
+    package var target: String { rawQuery.isEmpty ? path : "\(path)?\(rawQuery)" }
+    /// What the body may have at most; nil for the listener's own bound.
+    var bodyBytesMax: Int?
+
+    /// The bytes of the body that the head announces; nil if it does not say how many.
+    package var announcedBytes: Int? { ListenerResponder.announcedBytes(headers.fields) }
 
     /// The value of the `Accept` header; empty if there is none.
     package var accept: String { headers["accept"] ?? "" }

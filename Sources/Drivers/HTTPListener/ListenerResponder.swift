@@ -6,19 +6,32 @@ internal import Hummingbird
 internal import HummingbirdCore
 internal import NIOCore
 
+/// What Hummingbird hands on of a request beside the request: its connection.
+struct ListenerContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        channel = source.channel
+    }
+}
+
 /// Adapts a listener to Hummingbird: turns its requests into questions, and answers into responses
 /// with the headers that all of them have.
 struct ListenerResponder: HTTPResponder {
-    typealias Context = BasicRequestContext
+    typealias Context = ListenerContext
 
     let access: AccessRule
     let bodyBytesMax: Int
     let passesAllMethods: Bool
     let formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
+    /// Whether `ConnectionBounds` has looked at the head.
+    let hasAdmission: Bool
     let answer: @Sendable (HTTPQuestion) async -> HTTPAnswer
 
     func respond(to request: Request, context: Context) async throws -> Response {
-        let answer = await answer(to: request)
+        let answer = await answer(to: request, on: context.channel)
         let isHead = request.method == .head
         var headers = Self.headers(of: answer)
         if request.headers[.connection]?.lowercased() == "close" { headers[.connection] = "close" }
@@ -42,21 +55,62 @@ struct ListenerResponder: HTTPResponder {
         return headers
     }
 
-    private func answer(to request: Request) async -> HTTPAnswer {
-        switch await question(in: request) {
-        case .success(let question): return await answer(question)
-        case .failure(let refusal): return formatRefusal?(refusal.answer) ?? refusal.answer
+    private func answer(to request: Request, on channel: any Channel) async -> HTTPAnswer {
+        var question: HTTPQuestion
+        if hasAdmission {
+            guard let admitted = await admittedQuestion(on: channel) else {
+                // The connection has been closed meanwhile, and nobody reads this.
+                return .text("the connection is closed", status: 503)
+            }
+            question = admitted
+        } else {
+            switch self.question(in: request.head) {
+            case .success(let asked): question = asked
+            case .failure(let refusal): return formatted(refusal.answer)
+            }
         }
+        let bytesMax = question.bodyBytesMax ?? bodyBytesMax
+        switch await body(of: request, bytesMax) {
+        case .whole(let body): question.body = body
+        case .tooLong: return formatted(tooLong(bytesMax))
+        case .broken:
+            var answer = HTTPAnswer.text(
+                "the body does not come as its headers announce it", status: 400)
+            answer.headers["Connection"] = "close"
+            return formatted(answer)
+        }
+        return await answer(question)
+    }
+
+    /// The question whose head `ConnectionBounds` has passed on last.
+    private func admittedQuestion(on channel: any Channel) async -> HTTPQuestion? {
+        let take = { @Sendable () throws -> HTTPQuestion? in
+            try channel.pipeline.syncOperations.handler(type: ConnectionBounds.self)
+                .takeAdmitted()
+        }
+        if channel.eventLoop.inEventLoop { return try? take() }
+        return try? await channel.eventLoop.submit(take).get()
+    }
+
+    func formatted(_ refusal: HTTPAnswer) -> HTTPAnswer { formatRefusal?(refusal) ?? refusal }
+
+    /// Refuses a body of which the rest is not read.
+    func tooLong(_ bytesMax: Int) -> HTTPAnswer {
+        var answer = HTTPAnswer.text("the body is longer than \(bytesMax) bytes", status: 413)
+        answer.headers["Connection"] = "close"
+        return answer
     }
 
     /// What the listener answers by itself.
-    private struct Refusal: Error {
+    struct Refusal: Error {
         let answer: HTTPAnswer
         init(_ answer: HTTPAnswer) { self.answer = answer }
     }
 
-    private func question(in request: Request) async -> Result<HTTPQuestion, Refusal> {
-        switch access.refusal(of: request.head, path: request.uri.path) {
+    /// What a request asks for, apart from its body.
+    func question(in head: HTTPRequest) -> Result<HTTPQuestion, Refusal> {
+        let uri = URI(head.path ?? "")
+        switch access.refusal(of: head, path: uri.path) {
         case .unauthorized:
             var answer = HTTPAnswer.text("a bearer token is needed", status: 401)
             answer.headers["WWW-Authenticate"] = "Bearer"
@@ -70,31 +124,24 @@ struct ListenerResponder: HTTPResponder {
         case nil: break
         }
         let method =
-            request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
+            head.method == .head ? .get : HTTPQuestion.Method(rawValue: head.method.rawValue)
         guard passesAllMethods || [.get, .put, .post, .delete].contains(method) else {
             return .failure(Refusal(.text("this method is not allowed here", status: 405)))
         }
-        guard let body = await body(of: request) else {
-            var answer = HTTPAnswer.text(
-                "the body is longer than \(bodyBytesMax) bytes", status: 413)
-            // What is left of the body is not read.
-            answer.headers["Connection"] = "close"
-            return .failure(Refusal(answer))
-        }
-        guard Self.isUTF8(request.uri.query ?? "") else {
+        guard Self.isUTF8(uri.query ?? "") else {
             return .failure(
                 Refusal(
                     .text("the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400))
             )
         }
         var query: [String: String] = [:]
-        for (name, value) in request.uri.queryParameters where query[String(name)] == nil {
+        for (name, value) in uri.queryParameters where query[String(name)] == nil {
             query[String(name)] = String(value)
         }
-        return .success(
-            HTTPQuestion(
-                method: method, path: request.uri.path, query: query,
-                headers: HTTPHeaders(request.headers), body: body))
+        var question = HTTPQuestion(
+            method: method, path: uri.path, query: query, headers: HTTPHeaders(head.headerFields))
+        question.rawQuery = uri.query ?? ""
+        return .success(question)
     }
 
     /// Whether a query is UTF-8 once its escapes are decoded. Hummingbird replaces what is not, and the
@@ -117,19 +164,32 @@ struct ListenerResponder: HTTPResponder {
         return String(validating: bytes, as: UTF8.self) != nil
     }
 
-    /// Whether a request says by its headers that its body is too long.
-    static func isTooLong(_ headers: HTTPFields, _ bodyBytesMax: Int) -> Bool {
-        if let length = headers[.contentLength].flatMap({ Int($0) }) {
-            return length > bodyBytesMax
-        }
-        return headers[.transferEncoding] != nil && bodyBytesMax == 0
+    /// The bytes of a request's body as its headers say; nil if they do not.
+    static func announcedBytes(_ headers: HTTPFields) -> Int? {
+        if headers[.transferEncoding] != nil { return nil }
+        return headers[.contentLength].map { Int($0) ?? .max } ?? 0
     }
 
-    /// The request's body; nil if it is too long. One that says so itself is not waited for.
-    private func body(of request: Request) async -> [UInt8]? {
-        guard !Self.isTooLong(request.headers, bodyBytesMax) else { return nil }
-        guard bodyBytesMax > 0 else { return [] }
-        guard let body = try? await request.body.collect(upTo: bodyBytesMax) else { return nil }
-        return Array(body.readableBytesView)
+    /// Whether a request says by its headers that its body is too long.
+    static func isTooLong(_ headers: HTTPFields, _ bodyBytesMax: Int) -> Bool {
+        announcedBytes(headers).map { $0 > bodyBytesMax } ?? (bodyBytesMax == 0)
+    }
+
+    private enum Body {
+        case whole([UInt8]), tooLong
+        /// Its framing is wrong, or the connection has ended in it.
+        case broken
+    }
+
+    /// The request's body. One that says itself that it is too long is not waited for.
+    private func body(of request: Request, _ bytesMax: Int) async -> Body {
+        guard !Self.isTooLong(request.headers, bytesMax) else { return .tooLong }
+        guard bytesMax > 0 else { return .whole([]) }
+        do {
+            let body = try await request.body.collect(upTo: bytesMax)
+            return .whole(Array(body.readableBytesView))
+        } catch {
+            return error is NIOTooManyBytesError ? .tooLong : .broken
+        }
     }
 }

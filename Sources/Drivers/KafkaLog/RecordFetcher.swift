@@ -21,12 +21,21 @@ package final class RecordFetcher {
             settings: settings, role: .table, topics: [topic], logger: logger, waker: Waker())
     }
 
-    /// The value of the record at this offset; nil if the log does not have it any more, or not in
-    /// time.
-    package func value(partition: Int32, offset: Int64, timeout: Duration) -> [UInt8]? {
+    /// What has become of a record.
+    package enum Found: Sendable, Hashable {
+        /// nil for a tombstone.
+        case value([UInt8]?)
+        /// The log does not have it any more.
+        case gone
+        /// Kafka has not answered in time.
+        case unavailable
+    }
+
+    /// Reads the record at this offset.
+    package func record(partition: Int32, offset: Int64, timeout: Duration) -> Found {
         let list = TopicPartitionList(capacity: 1)
         list.append(topic: topic, partition: partition, offset: offset)
-        guard (try? session.client.assign(list)) != nil else { return nil }
+        guard (try? session.client.assign(list)) != nil else { return .unavailable }
         defer { try? session.client.unassignAll() }
         let deadline = ContinuousClock.now + timeout
         while ContinuousClock.now < deadline {
@@ -36,12 +45,12 @@ package final class RecordFetcher {
                 continue
             }
             guard message.error == .none else {
-                if message.error == .partitionEOF { return nil }
+                if message.error == .partitionEOF { return .gone }
                 continue
             }
             guard message.partition == partition, message.offset >= offset else { continue }
-            return message.offset == offset ? message.value.map { Array($0) } : nil
+            return message.offset == offset ? .value(message.value.map { Array($0) }) : .gone
         }
-        return nil
+        return .unavailable
     }
 }

@@ -50,24 +50,60 @@ package final class AccessControl: Sendable {
         if case .file? = settings.jwt?.keys { try loadTokenKeys() }
     }
 
-    /// Who makes the request. One that they may not make is refused, as far as its path tells; of
-    /// what its body names, the caller is asked later.
-    package func caller(of request: AccessRequest, now: WallTime) -> Result<Caller, AccessRefusal> {
+    /// What the head of a request shows of its caller, before its body is read. A request that they may
+    /// not make is refused, as far as its path tells; of what its body names, the caller is asked later.
+    package func admission(
+        of head: AccessRequest, now: WallTime
+    ) -> Result<AccessAdmission, AccessRefusal> {
         do throws(AccessRefusal) {
-            let (caller, scheme) = try identified(request, now)
-            try Self.check(caller, request)
+            let finding = try identified(head, now)
+            if case .caller(let caller, _) = finding { try Self.check(caller, head) }
+            return .success(AccessAdmission(finding: finding, request: head))
+        } catch { return .failure(refused(error)) }
+    }
+
+    /// Who makes the request whose head was admitted and whose body is this.
+    package func caller(
+        of admission: AccessAdmission, body: [UInt8], now: WallTime
+    ) -> Result<Caller, AccessRefusal> {
+        do throws(AccessRefusal) {
+            let (caller, scheme): (Caller, AccessCounts.Scheme)
+            switch admission.finding {
+            case .caller(let known, let way): (caller, scheme) = (known, way)
+            case .assertion(let presented):
+                guard let appAttest else { throw Self.schemeNotOffered }
+                caller = try appAttest.caller(
+                    of: presented, admission.request, body: body, now: now)
+                scheme = .appAttest
+                try Self.check(caller, admission.request)
+            }
             tally.withLock { $0.accepted[scheme, default: 0] += 1 }
             return .success(caller)
         } catch { return .failure(refused(error)) }
     }
 
-    /// A challenge for an app that is about to attest a key.
+    /// Who makes a request that is there as a whole.
+    package func caller(of request: AccessRequest, now: WallTime) -> Result<Caller, AccessRefusal> {
+        admission(of: request, now: now).flatMap { caller(of: $0, body: request.body, now: now) }
+    }
+
+    /// A challenge for an installation whose app is about to attest a key.
     package func challenge(
-        app: String, environment: PushEnvironment, now: WallTime
+        for subject: AttestationSubject, now: WallTime
     ) -> Result<AttestationChallenge, AccessRefusal> {
         do throws(AccessRefusal) {
             guard let appAttest else { throw AppAttestAccess.notOffered }
-            return .success(try appAttest.challenge(app: app, environment: environment, now: now))
+            return .success(try appAttest.challenge(for: subject, now: now))
+        } catch { return .failure(refused(error)) }
+    }
+
+    /// Whether an attestation is for a challenge of this registrar; it costs little to find out.
+    package func checkChallenge(
+        of request: AttestationRequest, now: WallTime
+    ) -> Result<Void, AccessRefusal> {
+        do throws(AccessRefusal) {
+            guard let appAttest else { throw AppAttestAccess.notOffered }
+            return .success(try appAttest.checkChallenge(of: request, now: now))
         } catch { return .failure(refused(error)) }
     }
 
@@ -97,7 +133,7 @@ package final class AccessControl: Sendable {
 
     private func identified(
         _ request: AccessRequest, _ now: WallTime
-    ) throws(AccessRefusal) -> (Caller, AccessCounts.Scheme) {
+    ) throws(AccessRefusal) -> AccessAdmission.Finding {
         guard let value = request.authorization.first else { throw Self.credentialsRequired }
         guard request.authorization.count == 1, let header = AuthorizationHeader(value) else {
             throw Self.credentialsMalformed
@@ -106,13 +142,13 @@ package final class AccessControl: Sendable {
         case .bearer(let key) where key.hasPrefix(ServiceKeys.prefix):
             guard let keys = serviceKeys.withLock({ $0 }) else { throw Self.schemeNotOffered }
             guard let caller = keys.caller(with: key) else { throw Self.serviceKeyUnknown }
-            return (caller, .service)
+            return .caller(caller, .service)
         case .bearer(let token):
             guard let tokens else { throw Self.schemeNotOffered }
-            return (try tokens.caller(with: token, now: now).get(), .jwt)
+            return .caller(try tokens.caller(with: token, now: now).get(), .jwt)
         case .appAttest(let parameters):
             guard let appAttest else { throw Self.schemeNotOffered }
-            return (try appAttest.caller(of: request, parameters, now: now), .appAttest)
+            return .assertion(try appAttest.presented(parameters, with: request, now: now))
         case .other: throw Self.schemeNotOffered
         }
     }

@@ -9,6 +9,10 @@ package struct AccessRequest: Sendable {
     package var method: String
     /// The path as it was sent, without the query: `/v1/apps/…`.
     package var path: String
+    /// The query as it was sent, without the question mark; empty for none.
+    package var query: String
+    /// What the path means, in the one form that each thing has: escapes decoded, names written out.
+    package var resource: String
     /// The values of all `authorization` headers.
     package var authorization: [String]
     package var body: [UInt8]
@@ -18,17 +22,43 @@ package struct AccessRequest: Sendable {
     /// Nil for a request about several installations, each of which is asked about later.
     package var installation: String?
 
+    /// Path and query as they were sent.
+    var target: String { query.isEmpty ? path : "\(path)?\(query)" }
+
     package init(
         method: String, path: String, authorization: [String], body: [UInt8], app: String,
         environment: PushEnvironment, installation: String?
     ) {
         self.method = method
         self.path = path
+        query = ""
+        resource = path
         self.authorization = authorization
         self.body = body
         self.app = app
         self.environment = environment
         self.installation = installation
+    }
+}
+
+/// What the head of a request has shown of its caller.
+package struct AccessAdmission: Sendable {
+    enum Finding: Sendable {
+        case caller(Caller, AccessCounts.Scheme)
+        /// Whether the assertion is of the credential's key, its request's body decides.
+        case assertion(PresentedAssertion)
+    }
+
+    let finding: Finding
+    /// Without its body.
+    let request: AccessRequest
+
+    /// Names who asks, as `Caller.id` does.
+    package var callerID: String {
+        switch finding {
+        case .caller(let caller, _): caller.id
+        case .assertion(let presented): presented.callerID
+        }
     }
 }
 
@@ -59,6 +89,17 @@ package struct Caller: Sendable, Hashable {
         return prefixes.contains { subject.starts(with: $0) }
     }
 
+    /// Whether the caller may write this sequence. An app counts in milliseconds since 1970, or from 0; one
+    /// that is far ahead of the clock would keep whoever counts so from writing for years.
+    package func allows(sequence: Int64, now: WallTime) -> Bool {
+        !rights.sequencesFollowClock
+            || sequence <= now.milliseconds + Self.clockErrorMax.components.seconds * 1000
+    }
+
+    /// Ten years: a device whose clock is further ahead has no valid certificate to talk to. Whoever
+    /// writes the last sequence that is allowed keeps nobody out, since a millisecond later there is one more.
+    private static let clockErrorMax = Duration.seconds(3650 * 86_400)
+
     func allows(app: String, environment: PushEnvironment) -> Bool {
         rights.apps.contains(app) && (rights.environment ?? environment) == environment
     }
@@ -80,6 +121,8 @@ struct Rights: Sendable, Hashable {
     var installations = Names.all
     /// What a subject must begin with; nil for any subject.
     var subjectPrefixes: [[UInt8]]?
+    /// Whether nobody vouches for the sequences that the caller sends.
+    var sequencesFollowClock = false
 }
 
 /// Names that somebody may use.

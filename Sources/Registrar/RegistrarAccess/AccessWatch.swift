@@ -53,7 +53,9 @@ struct AccessWatch: ~Copyable {
                 key: "registrar.auth.appAttest.secretFile")
         }
         switch settings.jwt?.keys {
-        case .file(let name), .url(let name): tokenKeysName = name
+        case .file(let name): tokenKeysName = name
+        // Its query may have a key.
+        case .url(let url): tokenKeysName = String(url.prefix { $0 != "?" && $0 != "#" })
         case nil: tokenKeysName = ""
         }
         if let jwt = settings.jwt { tokenKeys = TokenKeySource(jwt, fetch: fetch) }

@@ -12,6 +12,7 @@ final class AppAttestAccess: Sendable {
     private let settings: AccessSettings.AppAttest
     private let trust: Mutex<Trust>
     private let order = Mutex(RequestOrder(window: dateTolerance + dateTolerance))
+    private let used = Mutex(UsedChallenges(life: AttestChallenge.life))
 
     struct Trust: Sendable {
         var roots: TrustedRoots
@@ -33,37 +34,50 @@ final class AppAttestAccess: Sendable {
     func rootsChanged(to roots: TrustedRoots) { trust.withLock { $0.roots = roots } }
 
     func challenge(
-        app: String, environment: PushEnvironment, now: WallTime
+        for subject: AttestationSubject, now: WallTime
     ) throws(AccessRefusal) -> AttestationChallenge {
-        guard settings.teamIDs[app] != nil else { throw Self.notOffered }
+        guard settings.teamIDs[subject.app] != nil else { throw Self.notOffered }
         // Whole seconds, as it is signed.
         let end = WallTime(milliseconds: (now + AttestChallenge.life).seconds * 1000)
         let secrets = trust.withLock { $0.secrets }
         return AttestationChallenge(
-            challenge: AttestChallenge.make(
-                app: app, environment: environment, expiresAt: end, secrets),
+            challenge: AttestChallenge.make(for: subject, expiresAt: end, secrets),
             expiresAt: end)
+    }
+
+    /// Whether the registrar made the challenge of this attestation, for this installation and lately: that
+    /// costs little, and strangers who only pretend get no further.
+    func checkChallenge(
+        of request: AttestationRequest, now: WallTime
+    ) throws(AccessRefusal) {
+        guard settings.teamIDs[request.app] != nil else { throw Self.notOffered }
+        guard request.installation.utf8.count <= Self.nameBytesMax,
+            request.app.utf8.count <= Self.nameBytesMax,
+            request.attestation.utf8.count <= Self.attestationBytesMax
+        else { throw AttestationFault.malformed.refusal }
+        let secrets = trust.withLock { $0.secrets }
+        guard
+            AttestChallenge.isValid(
+                request.challenge, for: request.subject, now: now, secrets)
+        else { throw Self.challengeRefused }
     }
 
     func attest(
         _ request: AttestationRequest, now: WallTime
     ) throws(AccessRefusal) -> IssuedCredential {
         guard let team = settings.teamIDs[request.app] else { throw Self.notOffered }
-        guard request.installation.utf8.count <= Self.nameBytesMax,
-            request.app.utf8.count <= Self.nameBytesMax,
-            request.attestation.utf8.count <= Self.attestationBytesMax
-        else { throw AttestationFault.malformed.refusal }
+        try checkChallenge(of: request, now: now)
         let trust = trust.withLock { $0 }
-        guard
-            AttestChallenge.isValid(
-                request.challenge, app: request.app, environment: request.environment, now: now,
-                trust.secrets)
-        else { throw Self.challengeRefused }
+        // An attestation costs a millisecond. What was refused once is not looked at again.
+        guard used.withLock({ $0.use(request.challenge, now: now) }) else {
+            throw Self.challengeUsed
+        }
         guard let keyID = Base64.decode(exactly: request.keyID),
             let object = Base64.decode(exactly: request.attestation)
         else { throw AttestationFault.malformed.refusal }
         let expected = AttestationVerifier.Expected(
-            keyID: keyID, clientDataHash: SHA256Digest.of(Array(request.challenge.utf8)),
+            keyID: keyID,
+            clientDataHash: SHA256Digest.of(Array(request.challenge.utf8)),
             appID: "\(team).\(request.app)", environment: request.environment)
         let key: [UInt8]
         do throws(AttestationFault) {
@@ -77,9 +91,10 @@ final class AppAttestAccess: Sendable {
             credential: Secret(credential.text(trust.secrets)), expiresAt: end)
     }
 
-    func caller(
-        of request: AccessRequest, _ parameters: AppAttestParameters, now: WallTime
-    ) throws(AccessRefusal) -> Caller {
+    /// Checks all of an assertion for which the head of its request suffices.
+    func presented(
+        _ parameters: AppAttestParameters, with request: AccessRequest, now: WallTime
+    ) throws(AccessRefusal) -> PresentedAssertion {
         let secrets = trust.withLock { $0.secrets }
         guard let credential = AttestCredential(parameters.credential, secrets) else {
             throw Self.credentialRefused("The registrar has not issued this credential.")
@@ -95,18 +110,28 @@ final class AppAttestAccess: Sendable {
         guard let bytes = Base64.decode(exactly: parameters.assertion),
             let assertion = Assertion(bytes)
         else { throw AssertionFault.malformed.refusal }
+        return PresentedAssertion(
+            credential: credential, team: team, assertion: assertion, date: parameters.date)
+    }
+
+    /// Checks the rest, with the request's body.
+    func caller(
+        of presented: PresentedAssertion, _ request: AccessRequest, body: [UInt8], now: WallTime
+    ) throws(AccessRefusal) -> Caller {
+        let credential = presented.credential
         let hash = Assertion.clientDataHash(
-            method: request.method, path: request.path, date: parameters.date, body: request.body)
+            method: request.method, target: request.target, date: presented.date, body: body)
         do throws(AssertionFault) {
-            try assertion.verify(
-                key: credential.key, clientDataHash: hash, appID: "\(team).\(credential.app)")
-            try checkOrder(credential, request, assertion.counter, now)
+            try presented.assertion.verify(
+                key: credential.key, clientDataHash: hash,
+                appID: "\(presented.team).\(credential.app)")
+            try checkOrder(credential, request, presented.assertion.counter, now)
         } catch { throw error.refusal }
         return Caller(
-            id: "appAttest:\(Hexadecimal.encode(credential.keyID.prefix(8)))",
+            id: presented.callerID,
             rights: Rights(
                 apps: .some([credential.app]), environment: credential.environment,
-                installations: .some([credential.installation])))
+                installations: .some([credential.installation]), sequencesFollowClock: true))
     }
 
     private static func checkScope(
@@ -134,10 +159,11 @@ final class AppAttestAccess: Sendable {
         guard request.method != "GET", request.method != "HEAD" else { return }
         // What comes before is the same for all requests of a credential.
         let marker = "/installations/\(credential.installation)"
-        let path = request.path.ranges(of: marker).first.map { request.path[$0.upperBound...] }
+        let path = request.resource.ranges(of: marker).first
+            .map { request.resource[$0.upperBound...] }
         let isInOrder = order.withLock {
             $0.accepts(
-                keyID: credential.keyID, path: String(path ?? request.path[...]),
+                keyID: credential.keyID, path: String(path ?? request.resource[...]),
                 counter: counter, now: now)
         }
         guard isInOrder else { throw .replayed }
@@ -149,7 +175,11 @@ final class AppAttestAccess: Sendable {
 
     private static let challengeRefused = AccessRefusal(
         .challengeRefused,
-        "The challenge is not one of the registrar for this app, or is older than 5 minutes.",
+        "The challenge is not one of the registrar for this installation, or is older than 5 minutes.",
+        remedy: "Get a new challenge, and attest a new key with it.")
+
+    private static let challengeUsed = AccessRefusal(
+        .challengeRefused, "The challenge has been used.",
         remedy: "Get a new challenge, and attest a new key with it.")
 
     private static func credentialRefused(_ detail: String) -> AccessRefusal {
@@ -160,4 +190,15 @@ final class AppAttestAccess: Sendable {
 
 extension Duration {
     fileprivate var magnitude: Duration { self < .zero ? .zero - self : self }
+}
+
+/// An assertion of which all is in order that the head of its request shows.
+struct PresentedAssertion: Sendable {
+    let credential: AttestCredential
+    let team: String
+    let assertion: Assertion
+    /// As it was sent.
+    let date: String
+
+    var callerID: String { "appAttest:\(Hexadecimal.encode(credential.keyID.prefix(8)))" }
 }

@@ -5,7 +5,7 @@ internal import OpenSSL
 internal import PushModel
 
 /// What `DCAppAttestService.generateAssertion` makes for one request.
-struct Assertion {
+struct Assertion: Sendable {
     private let signature: [UInt8]
     private let authenticatorData: [UInt8]
     private let data: AuthenticatorData
@@ -41,13 +41,13 @@ struct Assertion {
         guard data.counter > 0 else { throw .counter }
     }
 
-    /// SHA-256 of what an app has asserted about a request: its method, path and date as they are
-    /// sent, and the SHA-256 of its body in lower-case hexadecimal, a line each.
+    /// SHA-256 of what an app has asserted about a request: its method, its path with the query, and its
+    /// date as they are sent, and the SHA-256 of its body in lower-case hexadecimal, a line each.
     static func clientDataHash(
-        method: String, path: String, date: String, body: [UInt8]
+        method: String, target: String, date: String, body: [UInt8]
     ) -> [UInt8] {
         let digest = Hexadecimal.encode(SHA256Digest.of(body))
-        return SHA256Digest.of(Array("\(method)\n\(path)\n\(date)\n\(digest)".utf8))
+        return SHA256Digest.of(Array("\(method)\n\(target)\n\(date)\n\(digest)".utf8))
     }
 }
 
@@ -71,6 +71,7 @@ enum AssertionFault: Error, Hashable, Sendable, CaseIterable {
             self == .date || self == .replayed ? .assertionOutdated : .assertionRefused, detail,
             remedy: self == .date
                 ? "Correct the device's clock by the answer's date header, and assert again."
-                : "Make a new assertion over method, path, date and body as they are sent.")
+                : "Make a new assertion over method, path with query, date and body as they are sent."
+        )
     }
 }

@@ -9,7 +9,7 @@ internal import OpenSSL
 struct AttestSecrets: Sendable {
     /// What is signed; a signature of one kind is none of another.
     enum Kind: String {
-        case challenge = "lamplighter challenge 1"
+        case challenge = "lamplighter challenge 2"
         case credential = "lamplighter credential 1"
     }
 

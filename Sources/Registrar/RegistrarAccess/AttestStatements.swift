@@ -59,24 +59,22 @@ struct AttestCredential: Hashable {
     }
 }
 
-/// What an app has attested its key for: 16 random bytes, signed together with app, environment and
-/// end, so that no replica needs to remember it.
+/// What an app has attested its key for: 16 random bytes, signed together with app, environment,
+/// installation and end, so that no replica needs to remember it.
 enum AttestChallenge {
     static let life = Duration.seconds(300)
     private static let randomBytes = 16
 
     static func make(
-        app: String, environment: PushEnvironment, expiresAt: WallTime, _ secrets: AttestSecrets
+        for subject: AttestationSubject, expiresAt: WallTime, _ secrets: AttestSecrets
     ) -> String {
         secrets.signed(
-            .challenge,
-            statement(app, environment, expiresAt) + RandomBytes.make(randomBytes))
+            .challenge, statement(subject, expiresAt) + RandomBytes.make(randomBytes))
     }
 
-    /// Whether the registrar made this challenge for this app, and recently.
+    /// Whether the registrar made this challenge for this installation, and recently.
     static func isValid(
-        _ text: String, app: String, environment: PushEnvironment, now: WallTime,
-        _ secrets: AttestSecrets
+        _ text: String, for subject: AttestationSubject, now: WallTime, _ secrets: AttestSecrets
     ) -> Bool {
         guard let statement = secrets.statement(.challenge, in: text) else { return false }
         var reader = ByteReader(statement)
@@ -85,13 +83,14 @@ enum AttestChallenge {
         else { return false }
         let expiresAt = WallTime(milliseconds: seconds * 1000)
         return now < expiresAt
-            && statement.dropLast(randomBytes).elementsEqual(
-                Self.statement(app, environment, expiresAt))
+            && statement.dropLast(randomBytes).elementsEqual(Self.statement(subject, expiresAt))
     }
 
+    /// Names have no zero byte.
     private static func statement(
-        _ app: String, _ environment: PushEnvironment, _ expiresAt: WallTime
+        _ subject: AttestationSubject, _ expiresAt: WallTime
     ) -> [UInt8] {
-        expiresAt.seconds.bigEndianBytes + [environment.rawValue] + Array(app.utf8)
+        expiresAt.seconds.bigEndianBytes + [subject.environment.rawValue]
+            + Array(subject.app.utf8) + [0] + Array(subject.installation.utf8)
     }
 }

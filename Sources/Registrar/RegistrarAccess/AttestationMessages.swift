@@ -3,7 +3,20 @@
 
 package import PushModel
 
-/// The answer to `POST …/attest/challenge`.
+/// What an app attests a key for.
+package struct AttestationSubject: Sendable, Hashable {
+    package var app: String
+    package var environment: PushEnvironment
+    package var installation: String
+
+    package init(app: String, environment: PushEnvironment, installation: String) {
+        self.app = app
+        self.environment = environment
+        self.installation = installation
+    }
+}
+
+/// The answer to `POST …/installations/{installation}/attest/challenge`.
 package struct AttestationChallenge: Sendable {
     /// The app has SHA-256 of this text's UTF-8 attested.
     package let challenge: String
@@ -21,6 +34,10 @@ package struct AttestationRequest: Sendable {
     package var attestation: String
     /// As the registrar sent it.
     package var challenge: String
+
+    var subject: AttestationSubject {
+        AttestationSubject(app: app, environment: environment, installation: installation)
+    }
 
     package init(
         app: String, environment: PushEnvironment, installation: String, keyID: String,

@@ -8,12 +8,17 @@ internal import RecordFormats
 package struct RegistrarLimits: Hashable, Sendable {
     /// Bytes of a body.
     package var bodyBytesMax = 256 << 10
+    /// Bytes of the body of an attestation, which has some 8 KiB, and of a request for a challenge.
+    package var attestationBytesMax = 64 << 10
+    package var challengeBytesMax = 1 << 10
     /// Targets of one handler: controls or widgets that a person has placed.
     package var targetsMax = 200
     /// Subjects of one handler, over all its targets.
     package var subjectsMax = 1000
     /// Handlers of a complete set, and of an installation.
     package var handlersMax = 64
+    /// Bytes of what a GET shows of all handlers of an installation. An app's has a few KiB.
+    package var shownBytesMax = 2 << 20
     /// Items of a batch.
     package var itemsMax = 500
 

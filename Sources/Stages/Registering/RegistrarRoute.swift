@@ -8,7 +8,7 @@ internal import RecordFormats
 package enum RegistrarRoute: Hashable, Sendable {
     case openAPI
     case batch(PushEnvironment, app: String)
-    case challenge(PushEnvironment, app: String)
+    case challenge(InstallationKey)
     case attestation(InstallationKey)
     case installation(InstallationKey)
     /// Without a handler, of all controls; of the default handler of another class.
@@ -39,7 +39,6 @@ package enum RegistrarRoute: Hashable, Sendable {
         }
         switch Array(parts[6...]) {
         case ["batch"]: self = .batch(environment, app: app)
-        case ["attest", "challenge"]: self = .challenge(environment, app: app)
         case let rest where rest.count >= 2 && rest.count <= 4 && rest[0] == "installations":
             let key = InstallationKey(
                 environment: environment, app: app,
@@ -48,13 +47,18 @@ package enum RegistrarRoute: Hashable, Sendable {
                 self = .installation(key)
                 return
             }
-            if rest.count == 3, rest[2] == "attest" {
-                self = .attestation(key)
+            if rest[2] == "attest" {
+                guard rest.count == 3 || rest[3] == "challenge" else { throw .notFound }
+                self = rest.count == 3 ? .attestation(key) : .challenge(key)
                 return
             }
             guard let tokenClass = RegistrationClass(rawValue: rest[2]) else { throw .notFound }
             if rest.count == 4 {
-                self = .handler(key, tokenClass, try Self.name(rest[3], "handler"))
+                guard RegistrationClass.isHandlerName(rest[3]) else {
+                    throw .invalid(
+                        part: "handler", remedy: RegistrationClass.handlerNameRemedy)
+                }
+                self = .handler(key, tokenClass, rest[3])
             } else {
                 self =
                     tokenClass == .controls

@@ -36,4 +36,14 @@ package enum RegistrationClass: String, CaseIterable, Sendable {
     package static func handler(keyPart: String) -> String {
         allCases.contains { keyPart == $0.keyPart(of: defaultHandler) } ? defaultHandler : keyPart
     }
+
+    /// Whether paths and bodies may name a handler so. What a default handler is called in a record's key
+    /// is no name: two names would be one record, or a widget's that of the controls.
+    package static func isHandlerName(_ text: String) -> Bool {
+        InstallationKey.isName(text)
+            && !allCases.contains { text == $0.keyPart(of: defaultHandler) }
+    }
+
+    package static let handlerNameRemedy =
+        "use another name, or \(defaultHandler) for the default handler; \(SnapshotReader.nameRemedy)"
 }

@@ -116,6 +116,8 @@ package struct RegistrationDesk {
         /// The handlers whose newest registration is not the last in the log, with the offset of the
         /// older one that is.
         var overtaken: [Name: (key: InstallationKey, by: Int64)] = [:]
+        /// The writes under way that are the first of their handlers, by installation.
+        var new: [StableHash.Value: Int] = [:]
     }
 
     private struct Name: Hashable {
@@ -139,6 +141,8 @@ package struct RegistrationDesk {
         var requests: [(id: RequestID, isRetry: Bool)]
         /// The assignment it was begun under.
         var epoch: UInt64
+        /// Whether nothing was stored or under way of its handler.
+        var isNew: Bool
     }
 
     /// The name of this replica in the records that it writes.
@@ -327,18 +331,24 @@ package struct RegistrationDesk {
             }
             if let waiting = pending[name] {
                 writes[waiting.ticket]!.requests.append((request, true))
-            } else {
-                answer(
+                return
+            }
+            // What the client sends again is at hand: an older record that is last in the log has to
+            // wait for no other reading of it.
+            guard partitions[partition]!.state.overtaken[name] != nil else {
+                return answer(
                     request, .accepted(sequence: sequence, registeredAt: nil, isRetry: true))
             }
-            return
         }
         guard sequence <= Self.sequenceMax else {
             return answer(request, .stale(stored: stored ?? 0))
         }
         if current == nil {
-            let rows = partitions[partition]!.state.table.rows(name.installation)
-            guard rows.count < handlersMax else { return answer(request, .tooManyHandlers) }
+            let state = partitions[partition]!.state
+            let count =
+                state.table.rows(name.installation).count
+                + state.new[name.installation, default: 0]
+            guard count < handlersMax else { return answer(request, .tooManyHandlers) }
         }
         var draft = RegistrationDraft(
             environment: put.key.environment, app: put.key.app,
@@ -390,6 +400,12 @@ package struct RegistrationDesk {
             for: nil)
     }
 
+    /// What `writeAgain` has asked for could not be read: it is asked for again, if it is wanted still.
+    package mutating func askAgain(_ key: InstallationKey, handler: String, partition: Int32) {
+        guard owns(partition) else { return }
+        askForNewest(of: name(key, handler), in: partition)
+    }
+
     /// A handler of an installation, in a partition that this replica owns.
     package struct Listed: Hashable, Sendable {
         package var handler: String
@@ -420,10 +436,13 @@ package struct RegistrationDesk {
             return
         }
         lastTicket += 1
+        let isNew = summary != nil && pending[name] == nil && row(name, in: partition) == nil
+        if isNew { partitions[partition]!.state.new[name.installation, default: 0] += 1 }
         writes[lastTicket] = Write(
             name: name, key: key, partition: partition, summary: summary,
             registeredAt: registeredAt,
-            requests: request.map { [($0, false)] } ?? [], epoch: partitions[partition]!.epoch)
+            requests: request.map { [($0, false)] } ?? [], epoch: partitions[partition]!.epoch,
+            isNew: isNew)
         pending[name] = Pending(ticket: lastTicket, summary: summary)
         partitions[partition]!.state.underWay += 1
         actions.append(
@@ -445,6 +464,7 @@ package struct RegistrationDesk {
         let isOurs = partitions[write.partition]?.epoch == write.epoch
         if isOurs {
             partitions[write.partition]!.state.underWay -= 1
+            if write.isNew { endNew(write.name.installation, in: write.partition) }
             if let offset {
                 if write.summary == nil {
                     partitions[write.partition]!.state.removed[write.name] = offset
@@ -473,10 +493,21 @@ package struct RegistrationDesk {
         if isOurs { releaseIfIdle(write.partition) }
     }
 
+    private mutating func endNew(_ installation: StableHash.Value, in partition: Int32) {
+        let left = partitions[partition]!.state.new[installation, default: 0] - 1
+        partitions[partition]!.state.new[installation] = left > 0 ? left : nil
+    }
+
     // MARK: Names
 
     /// The largest integer that every JSON reader reads exactly.
     package static let sequenceMax: Int64 = (1 << 53) - 1
+
+    /// A number that somebody else has written, as a sequence; nil if it is none, and counts as missing.
+    /// Taken as it is, one at the end of its range would keep all later writes out, or overflow.
+    package static func sequence(_ number: Int64) -> Int64? {
+        (0...sequenceMax).contains(number) ? number : nil
+    }
 
     private func row(_ name: Name, in partition: Int32) -> RegistrationTable.Row? {
         guard let id = handlers.id(of: name.handler) else { return nil }

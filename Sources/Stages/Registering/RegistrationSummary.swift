@@ -6,7 +6,8 @@ package import Simdjson
 
 /// What the registrar remembers of a registration's record, apart from its key.
 package struct RegistrationSummary: Hashable, Sendable {
-    /// The client's count; nil in a record that was not written over HTTP.
+    /// The client's count, from 0 to `RegistrationDesk.sequenceMax`; nil in a record that was not written
+    /// over HTTP, and in one whose number no client may have.
     package var sequence: Int64?
     /// The class of its targets; nil if they are of several classes, or if it has none and the
     /// record's header does not say it either.
@@ -25,7 +26,7 @@ package struct RegistrationSummary: Hashable, Sendable {
         guard let record = try? parser.parse(value).object,
             let targets = record["targets"], let elements = targets.array
         else { return nil }
-        sequence = record["sequence"]?.integer
+        sequence = record["sequence"]?.integer.flatMap { RegistrationDesk.sequence($0) }
         var classes: Set<RegistrationClass?> = []
         for target in elements {
             let word = target.object?["class"]?.string.map { String(decoding: $0, as: UTF8.self) }

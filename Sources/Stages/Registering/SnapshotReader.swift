@@ -5,8 +5,8 @@ internal import PushModel
 package import RecordFormats
 package import Simdjson
 
-/// Reads the bodies of writes. Unknown members are ignored; one that is wrong is named by its JSON
-/// pointer, with what to do.
+/// Reads the bodies of writes. A member that is wrong or not known is named by its JSON pointer, with what
+/// to do: a mistyped one must not count as left out.
 package struct SnapshotReader {
     /// What a body says that one path or one item of a batch gives.
     package struct Snapshot {
@@ -44,7 +44,13 @@ package struct SnapshotReader {
         handler: String, at pointer: String = ""
     ) throws(InvalidMember) -> Snapshot {
         try RepeatedMember.check(within: object.value, at: pointer)
+        try Self.refuseOthers(in: object, than: Self.snapshotMembers, at: pointer)
         try Self.checkRepeated(object, key, handler: handler, at: pointer)
+        guard Self.member(object, "handlers") == nil else {
+            throw InvalidMember(
+                "\(pointer)/handlers", "handlers is not for one handler",
+                remedy: "send targets, or PUT the complete set")
+        }
         guard let targets = Self.member(object, "targets") else {
             throw InvalidMember(
                 "\(pointer)/targets", "targets is missing",
@@ -73,6 +79,7 @@ package struct SnapshotReader {
                 object, of: key, .controls, handler: RegistrationClass.defaultHandler, at: pointer)
         }
         try RepeatedMember.check(within: object.value, at: pointer)
+        try Self.refuseOthers(in: object, than: Self.snapshotMembers, at: pointer)
         try Self.checkRepeated(object, key, handler: nil, at: pointer)
         guard Self.member(object, "targets") == nil else {
             throw InvalidMember(
@@ -89,9 +96,10 @@ package struct SnapshotReader {
         for (name, value) in members {
             let name = String(decoding: name, as: UTF8.self)
             let place = "\(pointer)/handlers/\(Self.escaped(name))"
-            guard InstallationKey.isName(name) else {
+            guard RegistrationClass.isHandlerName(name) else {
                 throw InvalidMember(
-                    place, "a handler's name is not allowed", remedy: Self.nameRemedy)
+                    place, "a handler's name is not allowed",
+                    remedy: RegistrationClass.handlerNameRemedy)
             }
             guard snapshot.handlers.count < limits.handlersMax else {
                 throw InvalidMember(
@@ -125,6 +133,30 @@ package struct SnapshotReader {
     }
 
     // MARK: Members
+
+    /// Those of a snapshot and of a complete set; the first six repeat what the path says. The time is the
+    /// registrar's, and is left to it.
+    private static let snapshotMembers: Set<String> = [
+        "v", "environment", "app", "installation", "class", "handler", "sequence", "registeredAt",
+        "targets", "handlers",
+    ]
+    private static let targetMembers: Set<String> = [
+        "class", "token", "onChange", "pushToStart", "shows",
+    ]
+    private static let showMembers: Set<String> = ["kind", "subjects"]
+
+    private static func refuseOthers(
+        in object: JSONObject, than known: Set<String>, at pointer: String
+    ) throws(InvalidMember) {
+        for (name, value) in object where !value.isNull {
+            let name = String(decoding: name, as: UTF8.self)
+            guard known.contains(name) else {
+                throw InvalidMember(
+                    "\(pointer)/\(escaped(name))", "there is no such member here",
+                    remedy: "look for a misspelling")
+            }
+        }
+    }
 
     package static func sequence(
         _ object: JSONObject, _ name: StaticString, at pointer: String
@@ -201,6 +233,7 @@ package struct SnapshotReader {
         guard let object = value.object else {
             throw InvalidMember(pointer, "it is not an object", remedy: "send a target")
         }
+        try Self.refuseOthers(in: object, than: Self.targetMembers, at: pointer)
         let word = tokenClass.tokenClass.name
         if let named = Self.member(object, "class"), named.string?.elementsEqual(word.utf8) != true
         {
@@ -278,6 +311,7 @@ package struct SnapshotReader {
             throw InvalidMember(
                 pointer, "it is not an object", remedy: "send an object of kind and subjects")
         }
+        try Self.refuseOthers(in: object, than: Self.showMembers, at: pointer)
         var show = RegistrationDraft.Show(kind: nil, subjects: [])
         if let kind = Self.member(object, "kind") {
             show.kind = try text(kind, RecordLimits.kindBytes, "kind", at: "\(pointer)/kind")

@@ -13,11 +13,11 @@ enum RegistrarPathsTarget {
             return
         }
         switch route {
-        case .installation(let key), .all(let key, _), .attestation(let key):
+        case .installation(let key), .all(let key, _), .challenge(let key), .attestation(let key):
             try RegistrarBodiesTarget.promiseKey(key, "Garage")
         case .handler(let key, let tokenClass, let handler):
             try RegistrarBodiesTarget.promiseKey(key, tokenClass.keyPart(of: handler))
-        case .batch(_, let app), .challenge(_, let app):
+        case .batch(_, let app):
             try promise(RecordKey.isPart(app), "an app that no record has")
         case .openAPI: break
         }

@@ -71,9 +71,7 @@ internal import Testing
     private static func attested(
         _ control: AccessControl
     ) throws -> (app: AttestedApp, credential: String) {
-        let challenge = try control.challenge(
-            app: AccessFixture.app, environment: .production, now: now
-        ).get().challenge
+        let challenge = try control.challenge(for: AccessFixture.subject, now: now).get().challenge
         let app = try AttestedApp { $0.challenge = challenge }
         let issued = try control.attest(
             AttestationRequest(
@@ -103,7 +101,7 @@ internal import Testing
         let bearer = AccessFixture.request("Bearer \(world.key.key.text)")
         #expect(nobody.caller(of: bearer, now: Self.now).problem == .schemeNotOffered)
         #expect(
-            nobody.challenge(app: AccessFixture.app, environment: .production, now: Self.now)
+            nobody.challenge(for: AccessFixture.subject, now: Self.now)
                 .refusal?.problem == .attestationNotOffered)
     }
 

@@ -45,6 +45,8 @@ enum AccessFixture {
     static let app = "com.example.Home"
     static let team = "A1B2C3D4E5"
     static let installation = "6F1C"
+    static let subject = AttestationSubject(
+        app: app, environment: .production, installation: installation)
 
     /// A PUT of the installation's controls.
     static func request(

@@ -31,8 +31,7 @@ internal import Testing
     private static func attested(
         by access: AppAttestAccess
     ) throws -> (app: AttestedApp, credential: String) {
-        let challenge = try access.challenge(
-            app: AccessFixture.app, environment: .production, now: now)
+        let challenge = try access.challenge(for: AccessFixture.subject, now: now)
         let app = try AttestedApp { $0.challenge = challenge.challenge }
         let issued = try access.attest(request(app, challenge.challenge), now: now)
         return (app, issued.credential.text)
@@ -55,7 +54,8 @@ internal import Testing
             return nil
         }
         do throws(AccessRefusal) {
-            _ = try access.caller(of: request, parameters, now: now)
+            let presented = try access.presented(parameters, with: request, now: now)
+            _ = try access.caller(of: presented, request, body: request.body, now: now)
             return nil
         } catch { return error.problem }
     }
@@ -68,7 +68,10 @@ internal import Testing
         guard case .appAttest(let parameters)? = AuthorizationHeader(request.authorization[0])
         else { return }
         // Another replica, which shares the secret alone.
-        let caller = try Self.access().caller(of: request, parameters, now: Self.now)
+        let replica = try Self.access()
+        let caller = try replica.caller(
+            of: replica.presented(parameters, with: request, now: Self.now), request,
+            body: request.body, now: Self.now)
         #expect(caller.id == "appAttest:" + Hexadecimal.encode(app.keyID.prefix(8)))
         let (name, installation) = (AccessFixture.app, AccessFixture.installation)
         #expect(caller.allows(app: name, environment: .production, installation: installation))
@@ -78,26 +81,28 @@ internal import Testing
         #expect(caller.allows(subject: "any".utf8))
     }
 
-    @Test func `a challenge is for one app and environment, and 5 minutes`() throws {
+    @Test func `a challenge is for one installation, and 5 minutes`() throws {
         let access = try Self.access()
-        let challenge = try access.challenge(
-            app: AccessFixture.app, environment: .production, now: Self.now)
+        let challenge = try access.challenge(for: AccessFixture.subject, now: Self.now)
         #expect(challenge.expiresAt <= Self.now + .seconds(300))
         let secrets = try AttestSecrets(Array(Self.secret.utf8))
         func isValid(
-            _ text: String? = nil, app: String = AccessFixture.app,
-            in environment: PushEnvironment = .production, now: WallTime = Self.now
+            _ text: String? = nil, for change: (inout AttestationSubject) -> Void = { _ in },
+            now: WallTime = Self.now
         ) -> Bool {
-            AttestChallenge.isValid(
-                text ?? challenge.challenge, app: app, environment: environment, now: now, secrets)
+            var subject = AccessFixture.subject
+            change(&subject)
+            return AttestChallenge.isValid(
+                text ?? challenge.challenge, for: subject, now: now, secrets)
         }
         #expect(isValid())
-        #expect(!isValid(app: "com.example.Hom") && !isValid(in: .development))
+        #expect(!isValid(for: { $0.app = "com.example.Hom" }))
+        #expect(!isValid(for: { $0.environment = .development }))
+        #expect(!isValid(for: { $0.installation = "6F1D" }))
         #expect(isValid(now: Self.now + .seconds(298)))
         #expect(!isValid(now: Self.now + .seconds(300)))
         #expect(!isValid("") && !isValid("AAAA") && !isValid(challenge.challenge + "A"))
-        let again = try access.challenge(
-            app: AccessFixture.app, environment: .production, now: Self.now)
+        let again = try access.challenge(for: AccessFixture.subject, now: Self.now)
         #expect(again.challenge != challenge.challenge)
     }
 
@@ -105,9 +110,7 @@ internal import Testing
         throws
     {
         let access = try Self.access()
-        let challenge = try access.challenge(
-            app: AccessFixture.app, environment: .production, now: Self.now
-        ).challenge
+        let challenge = try access.challenge(for: AccessFixture.subject, now: Self.now).challenge
         let app = try AttestedApp { $0.challenge = challenge }
         let request = Self.request(app, challenge)
         func problem(_ request: AttestationRequest, now: WallTime) -> AccessRefusal.Problem? {
@@ -116,9 +119,12 @@ internal import Testing
                 return nil
             } catch { return error.problem }
         }
-        #expect(problem(request, now: Self.now) == nil)
         #expect(problem(request, now: Self.now + .seconds(301)) == .challengeRefused)
         var changed = request
+        changed.installation = "6F1D"
+        #expect(problem(changed, now: Self.now) == .challengeRefused)
+        #expect(problem(request, now: Self.now) == nil)
+        changed = request
         changed.environment = .development
         #expect(problem(changed, now: Self.now) == .challengeRefused)
         changed = request
@@ -126,22 +132,102 @@ internal import Testing
         #expect(problem(changed, now: Self.now) == .attestationNotOffered)
         changed = request
         changed.challenge = try Self.access(Self.other).challenge(
-            app: AccessFixture.app, environment: .production, now: Self.now
+            for: AccessFixture.subject, now: Self.now
         ).challenge
         #expect(problem(changed, now: Self.now) == .challengeRefused)
         changed = request
-        changed.challenge = try access.challenge(
-            app: AccessFixture.app, environment: .production, now: Self.now
-        ).challenge
+        changed.challenge = try access.challenge(for: AccessFixture.subject, now: Self.now)
+            .challenge
         #expect(problem(changed, now: Self.now) == .attestationRefused)
         for text in ["", "*", request.keyID + "="] {
             changed = request
             changed.keyID = text
+            changed.challenge = try access.challenge(for: AccessFixture.subject, now: Self.now)
+                .challenge
             #expect(problem(changed, now: Self.now) == .attestationRefused)
         }
         changed = request
         changed.installation = String(repeating: "a", count: 300)
         #expect(problem(changed, now: Self.now) == .attestationRefused)
+    }
+
+    @Test func `a challenge is good for one attestation`() throws {
+        let access = try Self.access()
+        let challenge = try access.challenge(for: AccessFixture.subject, now: Self.now).challenge
+        let app = try AttestedApp { $0.challenge = challenge }
+        _ = try access.attest(Self.request(app, challenge), now: Self.now)
+        for seconds in [0, 10, 200, 290] as [Int64] {
+            let refusal = #expect(throws: AccessRefusal.self) {
+                try access.attest(
+                    Self.request(app, challenge), now: Self.now + .seconds(seconds))
+            }
+            #expect(refusal?.problem == .challengeRefused)
+        }
+    }
+
+    @Test func `of used challenges no more are remembered than may be, and none too briefly`() {
+        var used = UsedChallenges(life: .seconds(300), countMax: 4)
+        let names = (0..<9).map { "challenge-\($0)-0123456789abcdefghijkl\($0)" }
+        func use(_ index: Int, _ seconds: Int64) -> Bool {
+            used.use(names[index], now: Self.now + .seconds(seconds))
+        }
+        let first = (0..<4).map { use($0, 0) }
+        #expect(first == [true, true, true, true])
+        // With the fifth, those before are the former ones.
+        let later = [(4, 1), (0, 2), (4, 299), (4, 301), (4, 1000)].map { use($0, $1) }
+        #expect(later == [true, false, false, false, true])
+    }
+
+    @Test func `an assertion is for one query, and taking it off removes nothing`() throws {
+        let access = try Self.access()
+        let (app, credential) = try Self.attested(by: access)
+        var removal = AccessFixture.request(method: "DELETE", body: "")
+        removal.query = "belowSequence=3"
+        let asserted = try app.asserting(removal, credential: credential, date: Self.now)
+        var changed = asserted
+        changed.query = ""
+        #expect(Self.problem(access, changed) == .assertionRefused)
+        changed.query = "belowSequence=9"
+        #expect(Self.problem(access, changed) == .assertionRefused)
+        #expect(Self.problem(access, asserted) == nil)
+    }
+
+    @Test func `a recorded request is refused after a later one whose path is written otherwise`()
+        throws
+    {
+        let access = try Self.access()
+        let (app, credential) = try Self.attested(by: access)
+        func put(_ path: String, _ counter: UInt32) throws -> AccessRequest {
+            var request = AccessFixture.request()
+            let resource = request.path
+            request.path = resource.replacing("Garage", with: path)
+            // What the route of either path is.
+            request.resource = resource
+            return try app.asserting(
+                request, credential: credential, date: Self.now, counter: counter)
+        }
+        let escaped = try put("%47arage", 1)
+        #expect(Self.problem(access, try put("Garage", 2)) == nil)
+        #expect(Self.problem(access, escaped) == .assertionOutdated)
+    }
+
+    @Test func `what an attested app counts is not far ahead of the clock`() throws {
+        let access = try Self.access()
+        let (app, credential) = try Self.attested(by: access)
+        let request = try app.asserting(
+            AccessFixture.request(), credential: credential, date: Self.now)
+        guard case .appAttest(let parameters)? = AuthorizationHeader(request.authorization[0])
+        else { return }
+        let caller = try access.caller(
+            of: access.presented(parameters, with: request, now: Self.now), request,
+            body: request.body, now: Self.now)
+        let milliseconds = Self.now.milliseconds
+        for allowed in [0, 17, milliseconds, milliseconds + 365 * 86_400_000] {
+            #expect(caller.allows(sequence: allowed, now: Self.now))
+        }
+        #expect(!caller.allows(sequence: milliseconds + 3700 * 86_400_000, now: Self.now))
+        #expect(!caller.allows(sequence: (1 << 53) - 1, now: Self.now))
+        #expect(Caller(id: "service:x", rights: Rights()).allows(sequence: 1 << 52, now: Self.now))
     }
 
     @Test func `a credential is refused if altered, of another secret, or expired`() throws {
@@ -167,9 +253,7 @@ internal import Testing
             bytes[index] ^= 0x20
         }
         // What the registrar signed for something else.
-        let challenge = try access.challenge(
-            app: AccessFixture.app, environment: .production, now: Self.now
-        ).challenge
+        let challenge = try access.challenge(for: AccessFixture.subject, now: Self.now).challenge
         for wrong in ["", "AAAA", credential + "A", challenge] {
             #expect(try problem(access, wrong) == .credentialRefused)
         }

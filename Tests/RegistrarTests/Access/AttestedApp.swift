@@ -129,7 +129,7 @@ struct AttestedApp {
         counter: UInt32 = 1
     ) throws -> AccessRequest {
         let hash = Assertion.clientDataHash(
-            method: request.method, path: request.path, date: date.rfc3339, body: request.body)
+            method: request.method, target: request.target, date: date.rfc3339, body: request.body)
         let assertion = try assertion(hash, counter: counter)
         var request = request
         request.authorization = [

@@ -147,19 +147,20 @@ extension Configuration {
 
     private func checkRegistrarFiles(_ reader: inout SettingReader) {
         let auth = registrar.auth
-        let files: [([String], String?, Bool)] = [
-            (["caFile"], registrar.caFile, false),
-            (["peerTokenFile"], registrar.peerTokenFile, true),
-            (["tls", "certificateFile"], registrar.tls.certificateFile, false),
-            (["tls", "keyFile"], registrar.tls.keyFile, true),
-            (["auth", "serviceKeysFile"], auth.serviceKeysFile, false),
-            (["auth", "jwt", "jwksFile"], auth.jwt.jwksFile, false),
-            (["auth", "jwt", "caFile"], auth.jwt.caFile, false),
-            (["auth", "appAttest", "rootFile"], auth.appAttest.rootFile, false),
-            (["auth", "appAttest", "secretFile"], auth.appAttest.secretFile, true),
+        // Whoever may replace one decides who may register what, whether it holds a secret or not.
+        let files: [([String], String?)] = [
+            (["caFile"], registrar.caFile),
+            (["peerTokenFile"], registrar.peerTokenFile),
+            (["tls", "certificateFile"], registrar.tls.certificateFile),
+            (["tls", "keyFile"], registrar.tls.keyFile),
+            (["auth", "serviceKeysFile"], auth.serviceKeysFile),
+            (["auth", "jwt", "jwksFile"], auth.jwt.jwksFile),
+            (["auth", "jwt", "caFile"], auth.jwt.caFile),
+            (["auth", "appAttest", "rootFile"], auth.appAttest.rootFile),
+            (["auth", "appAttest", "secretFile"], auth.appAttest.secretFile),
         ]
-        for (path, file, isSecret) in files {
-            guard let file, let complaint = Self.complaint(of: file, isSecret: isSecret) else {
+        for (path, file) in files {
+            guard let file, let complaint = Self.complaint(of: file, isSecret: true) else {
                 continue
             }
             reader.report(

@@ -45,7 +45,8 @@ enum Answer: Hashable, Sendable {
         case 200..<300:
             self = .stored
         case 409 where problem.name == "staleSequence" && problem.storedSequence != nil:
-            self = .stale(stored: problem.storedSequence!)
+            // Whatever stands before the registrar may answer anything.
+            self = .stale(stored: min(max(0, problem.storedSequence!), Snapshot.sequenceMax))
         case 401:
             let date = response.headers["date"].flatMap(Self.date)
             self = .credentialRefused(CredentialRefusal(problem, date: date))

@@ -96,10 +96,14 @@ public actor AppAttestAuthorizer: Authorizer {
         ]
     }
 
-    /// What an assertion signs: method, path, date and the body's hash, a line each.
+    /// What an assertion signs: method, path with query, date and the body's hash, a line each.
     static func statement(of request: Request, date: String, sha256: (Data) -> Data) -> Data {
         let body = sha256(request.body ?? Data()).hexadecimal
-        return Data("\(request.method)\n\(request.url.path)\n\(date)\n\(body)".utf8)
+        // As they are sent: with their escapes.
+        let url = URLComponents(url: request.url, resolvingAgainstBaseURL: true)
+        let query = url?.percentEncodedQuery.map { "?\($0)" } ?? ""
+        let target = (url?.percentEncodedPath ?? request.url.path) + query
+        return Data("\(request.method)\n\(target)\n\(date)\n\(body)".utf8)
     }
 
     private func attest(_ address: Address) async throws -> Credential {
@@ -107,10 +111,9 @@ public actor AppAttestAuthorizer: Authorizer {
         app.tokenClass = nil
         app.handler = nil
         let installationPath = app.path
-        let appPath = "/v1/apps/\(app.app)/environments/\(app.environment.rawValue)"
 
         let challenge: Challenge = try await post(
-            "\(appPath)/attest/challenge", body: Data("{}".utf8))
+            "\(installationPath)/attest/challenge", body: Data("{}".utf8))
         let keyID = try await service.generateKey()
         // The challenge as it was sent, its characters in UTF-8.
         let attestation = try await service.attestKey(

@@ -160,7 +160,8 @@ public struct Outbox: Sendable {
     /// Milliseconds since 1970, so that a reinstallation, which loses the last number, goes on above it;
     /// more, where that would not be greater than the last.
     private func next(_ state: inout State, after stored: Int64) throws -> Int64 {
-        let sequence = max(state.last + 1, stored + 1, millisecondsNow)
+        let highest = min(max(state.last, stored), Snapshot.sequenceMax)
+        let sequence = max(highest + 1, millisecondsNow)
         guard sequence <= Snapshot.sequenceMax else { throw SequenceExhausted() }
         state.last = sequence
         return sequence
@@ -188,6 +189,7 @@ public struct Outbox: Sendable {
             return state
         }
         let sequences = try files().compactMap { try? read($0).sequence }
+            .filter { (0...Snapshot.sequenceMax).contains($0) }
         return State(last: sequences.max() ?? 0)
     }
 

@@ -32,6 +32,17 @@ import Testing
         #expect(answer == .stale(stored: 18))
     }
 
+    @Test func `a stored sequence that no client may have is one that it may`() {
+        for (stored, sequence) in [
+            (Int64.max, Snapshot.sequenceMax), (Snapshot.sequenceMax + 1, Snapshot.sequenceMax),
+            (-1, 0), (Int64.min, 0), (17, 17),
+        ] {
+            let body = #"{"type":"/problems/staleSequence","storedSequence":\#(stored)}"#
+            let answer = Answer(Response(status: 409, body: Data(body.utf8)), now: now)
+            #expect(answer == .stale(stored: sequence))
+        }
+    }
+
     @Test func `an answer that is no JSON, such as a proxy's, is known by its status`() {
         let response = Response(status: 502, body: Data("<html>".utf8))
         #expect(Answer(response, now: now) == .later(after: nil, Problem(status: 502)))

@@ -85,7 +85,7 @@ final class ModelAttestation: AttestationService {
             ])
         #expect(
             transport.requests.map(\.url.path) == [
-                "/v1/apps/com.example.Garage/environments/production/attest/challenge",
+                "/v1/apps/com.example.Garage/environments/production/installations/6F1C/attest/challenge",
                 "/v1/apps/com.example.Garage/environments/production/installations/6F1C/attest",
             ])
         let body = try #require(transport.requests[1].body)
@@ -98,6 +98,16 @@ final class ModelAttestation: AttestationService {
             ])
         _ = try await authorizer.headers(for: request, about: address(), after: nil)
         #expect(service.keyCount == 1)
+    }
+
+    @Test func `signs the path as it is sent, with its query`() throws {
+        let url = try #require(URL(string: "https://push.example.com/v1/%41?belowSequence=3"))
+        let statement = AppAttestAuthorizer.statement(
+            of: Request(method: "DELETE", url: url), date: "DATE", sha256: service.sha256)
+        let hash = Data("sha256()".utf8).hexadecimal
+        #expect(
+            String(decoding: statement, as: UTF8.self)
+                == "DELETE\n/v1/%41?belowSequence=3\nDATE\n\(hash)")
     }
 
     @Test func `the next process goes on with the same key`() async throws {

@@ -87,9 +87,12 @@ import Testing
     @Test func `never leaves the range of JSON's integers`() throws {
         let outbox = outbox()
         let snapshot = try put(outbox)
-        #expect(throws: Outbox.SequenceExhausted.self) {
-            try outbox.raise(snapshot, above: Snapshot.sequenceMax)
+        for stored in [Snapshot.sequenceMax, Snapshot.sequenceMax + 1, Int64.max] {
+            #expect(throws: Outbox.SequenceExhausted.self) {
+                try outbox.raise(snapshot, above: stored)
+            }
         }
+        #expect(try outbox.raise(snapshot, above: Int64.min)?.sequence ?? 0 > snapshot.sequence)
         clock.advance(by: 1e18)
         #expect(try put(outbox).sequence <= Snapshot.sequenceMax)
     }

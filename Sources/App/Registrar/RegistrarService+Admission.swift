@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPListener
+internal import PushModel
+internal import Registering
+internal import RegistrarAccess
+
+/// What the head of a request has shown: what it is about, and who asks.
+struct RequestAdmission: Sendable {
+    enum Asker: Sendable {
+        /// Anybody may ask for this.
+        case anybody
+        case caller(AccessAdmission)
+        /// Another replica, for its caller.
+        case replica(PeerSeal.Passed)
+    }
+
+    let route: RegistrarRoute
+    let asker: Asker
+
+    /// Who pays for the memory that the request takes; empty for somebody who has not shown it.
+    var payer: String {
+        switch asker {
+        case .anybody: ""
+        case .caller(let admission): admission.callerID
+        case .replica(let passed): "registrar for \(passed.caller)"
+        }
+    }
+}
+
+extension RegistrarService {
+    /// Decides on a request by its head, on the listener's thread.
+    func admit(_ question: HTTPQuestion) -> HTTPAdmission {
+        switch admission(of: question) {
+        case .success(let admission):
+            return .admitted(
+                HTTPAdmitted(
+                    caller: admission.payer, bodyBytesMax: bodyBytesMax(admission),
+                    finding: admission))
+        case .failure(let refusal):
+            let answer = refusal.reply.answer
+            tally.count(question.method.rawValue, status: answer.status)
+            return .refused(answer)
+        }
+    }
+
+    /// A refusal with its headers.
+    struct Refusal: Error {
+        let reply: RegistrarReply
+        init(_ problem: Problem) { reply = RegistrarReply(problem) }
+        init(_ reply: RegistrarReply) { self.reply = reply }
+    }
+
+    func admission(of question: HTTPQuestion) -> Result<RequestAdmission, Refusal> {
+        let route: RegistrarRoute
+        do throws(RegistrarRoute.Failure) {
+            route = try RegistrarRoute(path: question.path)
+        } catch {
+            return .failure(Refusal(Self.problem(of: error)))
+        }
+        guard route.methods.contains(question.method.rawValue) else {
+            var reply = RegistrarReply(
+                Problem(
+                    .methodNotAllowed, "the path has no \(question.method.rawValue)",
+                    remedy: "use \(route.methods.joined(separator: " or "))"))
+            reply.headers["Allow"] = route.methods.joined(separator: ", ")
+            return .failure(Refusal(reply))
+        }
+        do throws(Problem) {
+            try question.check(route)
+            return .success(RequestAdmission(route: route, asker: try asker(question, route)))
+        } catch {
+            return .failure(Refusal(error))
+        }
+    }
+
+    private static func problem(of failure: RegistrarRoute.Failure) -> Problem {
+        switch failure {
+        case .notFound: Problem(.notFound, "this path is none", remedy: "see /v1/openapi.json")
+        case .invalid(let part, let remedy):
+            Problem(.invalid, "the path's \(part) is not allowed", remedy: remedy, field: part)
+        }
+    }
+
+    private func asker(
+        _ question: HTTPQuestion, _ route: RegistrarRoute
+    ) throws(Problem) -> RequestAdmission.Asker {
+        let scope: AccessCheck.Scope
+        switch route {
+        case .openAPI, .challenge, .attestation: return .anybody
+        case .batch(let environment, let app):
+            scope = AccessCheck.Scope(environment: environment, app: app)
+        case .installation(let key), .all(let key, _), .handler(let key, _, _):
+            if question.headers[PeerSeal.kindHeader] != nil {
+                return .replica(try owners.passed(question))
+            }
+            scope = AccessCheck.Scope(
+                environment: key.environment, app: key.app, installation: key.installation)
+        }
+        let resource = route.installation.map { RegistrarRequest.path(of: $0, route) }
+        return .caller(
+            try callers.admission(of: question, scope, resource: resource ?? question.path))
+    }
+
+    private func bodyBytesMax(_ admission: RequestAdmission) -> Int {
+        switch (admission.asker, admission.route) {
+        // Written anew by the other replica, some texts are longer than the caller wrote them.
+        case (.replica, _): 4 * limits.bodyBytesMax
+        case (.anybody, .challenge): limits.challengeBytesMax
+        case (.anybody, .attestation): limits.attestationBytesMax
+        default: limits.bodyBytesMax
+        }
+    }
+}

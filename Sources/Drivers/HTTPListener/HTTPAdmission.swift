@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// What a listener's owner says to a request of which it has seen the head alone.
+package enum HTTPAdmission: Sendable {
+    /// It is answered so, and its body is not read.
+    case refused(HTTPAnswer)
+    /// Its body may be read.
+    case admitted(HTTPAdmitted)
+}
+
+package struct HTTPAdmitted: Sendable {
+    /// Who asks, by whom memory is shared; empty for somebody who has not shown it.
+    package var caller: String
+    /// A longer body is refused.
+    package var bodyBytesMax: Int
+    /// What was found, for `HTTPQuestion.admitted`.
+    package var finding: any Sendable
+
+    package init(caller: String, bodyBytesMax: Int, finding: any Sendable) {
+        self.caller = caller
+        self.bodyBytesMax = bodyBytesMax
+        self.finding = finding
+    }
+}
+
+/// Decides on requests by their heads, and bounds what all connections take together.
+struct ListenerAdmission: Sendable {
+    let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
+    let connections: OpenConnections
+    let budget: BodyBudget
+    let drains: DrainedBytes
+
+    init(
+        _ decide: @escaping @Sendable (HTTPQuestion) -> HTTPAdmission,
+        _ limits: HTTPListenerSettings.Limits
+    ) {
+        self.decide = decide
+        connections = OpenConnections(
+            connectionsMax: limits.connectionsMax,
+            strangersMax: max(1, limits.connectionsMax / 4), unreadMax: limits.unreadBytesMax)
+        budget = BodyBudget(bytes: limits.bodyBytesOfAllMax)
+        drains = DrainedBytes()
+    }
+}

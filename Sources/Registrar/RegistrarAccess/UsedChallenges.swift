@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// The challenges that somebody has attested with at this replica, until they would be too old anyway:
+/// each is good for one attestation.
+struct UsedChallenges {
+    /// The last characters of each, which its signature ends in.
+    private var recent: Set<Substring> = []
+    private var former: Set<Substring> = []
+    private var turnedAt = WallTime(milliseconds: 0)
+    private let life: Duration
+    private let countMax: Int
+
+    /// 128 bits of base64.
+    private static let suffix = 22
+
+    init(life: Duration, countMax: Int = 100_000) {
+        self.life = life
+        self.countMax = countMax
+    }
+
+    /// Whether the challenge, which is a valid one, had not been used; now it has.
+    mutating func use(_ challenge: String, now: WallTime) -> Bool {
+        let age = now - turnedAt
+        if age >= life || age < .zero || recent.count >= countMax {
+            former = age >= life + life ? [] : recent
+            recent = []
+            turnedAt = now
+        }
+        let end = Substring(String(challenge.suffix(Self.suffix)))
+        guard !former.contains(end) else { return false }
+        return recent.insert(end).inserted
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FleetKit
+internal import Foundation
+internal import HTTPListener
+internal import Synchronization
+internal import Testing
+
+/// A listener whose owner decides on requests by their heads: `Authorization: NAME` lets somebody in by
+/// that name, and without it nobody may ask but for `/open`.
+@Suite struct `Admission by the HTTP listener` {
+    private static func fixture(
+        answer: HTTPAnswer = .text("ok"),
+        limits change: @escaping (inout HTTPListenerSettings.Limits) -> Void = { _ in }
+    ) -> ListenerFixture {
+        ListenerFixture(
+            answer: answer, priority: .normal,
+            admission: ListenerFixture.Admission { question in
+                let name = question.headers["authorization"]
+                guard name != nil || question.path == "/open" else {
+                    return .refused(.text("nobody knows you", status: 401))
+                }
+                return .admitted(
+                    HTTPAdmitted(
+                        caller: name ?? "", bodyBytesMax: 60_000, finding: name ?? "a stranger"))
+            }, limits: change)
+    }
+
+    private static func put(_ bytes: Int, by name: String? = nil) -> String {
+        let authorization = name.map { "Authorization: \($0)\r\n" } ?? ""
+        return
+            "PUT /here HTTP/1.1\r\nHost: localhost\r\n\(authorization)Content-Length: \(bytes)\r\n\r\n"
+    }
+
+    @Test func `a request is refused by its head, before its body has come`() async throws {
+        let fixture = Self.fixture()
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send(Self.put(5))
+        let answer = client.receive { $0.hasSuffix("nobody knows you\n") } ?? ""
+        #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.lowercased().contains("\r\ndate: "))
+        // What comes of the body is thrown away, and the connection goes on.
+        client.send("GET /" + Self.put(2, by: "me") + "ok")
+        let next = client.receive { $0.hasSuffix("\r\n\r\nok\n") } ?? ""
+        #expect(next.hasPrefix("HTTP/1.1 200 "))
+        let questions = fixture.questions.withLock { $0 }
+        #expect(questions.map(\.body) == [Array("ok".utf8)])
+        #expect(questions.first?.admitted as? String == "me")
+        await fixture.end()
+    }
+
+    @Test(arguments: ["Transfer-Encoding: chunked", "Content-Length: 9223372036854775807"])
+    func `a body without a known end ends with the refusal`(header: String) async throws {
+        let fixture = Self.fixture()
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("PUT /here HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n\r\n")
+        let answer = client.receive() ?? ""
+        #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.hasSuffix("nobody knows you\n"))
+        await fixture.end()
+    }
+
+    @Test func `a body that is longer than the caller may send is refused unread`() async throws {
+        let fixture = Self.fixture()
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send(Self.put(60_001, by: "me"))
+        #expect(client.receive()?.hasPrefix("HTTP/1.1 413 ") == true)
+        #expect(fixture.questions.withLock { $0.isEmpty })
+        await fixture.end()
+    }
+
+    @Test func `answers come in the order of their requests, whoever gives them`() async throws {
+        let fixture = Self.fixture()
+        let client = try RawHTTPClient(port: try fixture.port)
+        let request = "GET /here HTTP/1.1\r\nHost: localhost\r\n"
+        client.send(
+            request + "Authorization: me\r\n\r\n" + request + "\r\n" + request
+                + "Authorization: me\r\n\r\n" + request + "Connection: close\r\n\r\n")
+        let lines = (client.receive() ?? "").split(whereSeparator: \.isNewline)
+        #expect(
+            lines.filter { $0.hasPrefix("HTTP/1.1 ") || $0 == "ok" || $0.hasPrefix("nobody") }
+                .map { $0.prefix(12) } == [
+                    "HTTP/1.1 200", "ok", "HTTP/1.1 401", "nobody knows", "HTTP/1.1 200", "ok",
+                    "HTTP/1.1 401", "nobody knows",
+                ])
+        await fixture.end()
+    }
+
+    @Test func `strangers who say nothing give way to one who asks`() async throws {
+        let fixture = Self.fixture { limits in
+            limits.connectionsMax = 40
+            limits.connectionsPerPeerMax = 40
+            limits.firstHeadTimeMax = .seconds(100)
+        }
+        let port = try fixture.port
+        // Somebody who has shown who they are keeps the place.
+        let known = try RawHTTPClient(port: port)
+        known.send(Self.put(2, by: "me") + "ok")
+        #expect(known.receive { $0.hasSuffix("\r\n\r\nok\n") } != nil)
+        let floods = try (0..<100).map { _ in try HeldConnection(port: port) }
+        for _ in 0..<20 {
+            let answer = try RawHTTPClient.request(
+                "GET /here", ["Host: localhost", "Authorization: me"], port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        }
+        known.send(Self.put(2, by: "me") + "ok")
+        #expect(known.receive { $0.hasSuffix("\r\n\r\nok\n") } != nil)
+        withExtendedLifetime(floods) {}
+        await fixture.end()
+    }
+
+    @Test func `a connection without a first head ends in time`() async throws {
+        let fixture = Self.fixture { $0.firstHeadTimeMax = .milliseconds(300) }
+        let port = try fixture.port
+        let silent = try RawHTTPClient(port: port)
+        let slow = try RawHTTPClient(port: port)
+        slow.send("GET /here HTTP/1.1\r\nHost:")
+        #expect(silent.receive() == "")
+        #expect(slow.receive()?.hasPrefix("HTTP/1.1 200") == false)
+        await fixture.end()
+    }
+
+    @Test func `the bodies of all connections have one budget, and one caller half of it`()
+        async throws
+    {
+        let fixture = Self.fixture { limits in
+            limits.bodyBytesOfAllMax = 100_000
+            limits.requestTimeMax = .seconds(2)
+        }
+        let port = try fixture.port
+        let greedy = try RawHTTPClient(port: port)
+        greedy.send(Self.put(40_000, by: "greedy"))
+        greedy.send("x")
+        // The caller's share is used up, that of another is not.
+        let waiting = try RawHTTPClient(port: port)
+        waiting.send(Self.put(40_000, by: "greedy") + String(repeating: "x", count: 40_000))
+        let other = try RawHTTPClient(port: port)
+        other.send(Self.put(40_000, by: "other") + String(repeating: "x", count: 40_000))
+        #expect(other.receive { $0.hasSuffix("\r\n\r\nok\n") } != nil)
+        greedy.send(String(repeating: "x", count: 39_999))
+        #expect(greedy.receive { $0.hasSuffix("\r\n\r\nok\n") } != nil)
+        #expect(waiting.receive { $0.hasSuffix("\r\n\r\nok\n") } != nil)
+        await fixture.end()
+    }
+
+    @Test func `who waits for the budget too long is told to come again`() async throws {
+        let fixture = Self.fixture { limits in
+            limits.bodyBytesOfAllMax = 60_000
+            limits.requestTimeMax = .seconds(1)
+        }
+        let port = try fixture.port
+        let first = try HeldConnection(port: port)
+        first.client.send(Self.put(50_000, by: "a"))
+        let second = try RawHTTPClient(port: port)
+        // All of it is there, and yet it is not read before there is room.
+        second.send(Self.put(50_000, by: "b") + String(repeating: "x", count: 50_000))
+        let answer = second.receive { $0.contains("\r\n\r\n") } ?? ""
+        // Either the first has been given up by then, or not.
+        #expect(answer.hasPrefix("HTTP/1.1 503 ") || answer.hasPrefix("HTTP/1.1 200 "))
+        if answer.hasPrefix("HTTP/1.1 503 ") {
+            #expect(answer.lowercased().contains("\r\nretry-after: 1\r\n"))
+        }
+        withExtendedLifetime(first) {}
+        await fixture.end()
+    }
+
+    @Test func `many who wait for the budget end in any order, and the next is answered`()
+        async throws
+    {
+        let fixture = Self.fixture { limits in
+            limits.bodyBytesOfAllMax = 120_000
+            limits.requestTimeMax = .milliseconds(200)
+        }
+        let port = try fixture.port
+        // Those that have room are given up as the others' time is over.
+        for round in 0..<5 {
+            let clients = try (0..<60).map { _ in try HeldConnection(port: port) }
+            for (index, held) in clients.enumerated() {
+                held.client.send(Self.put(50_000, by: "\(round)-\(index)") + "x")
+            }
+            try await Task.sleep(for: .milliseconds(450))
+            withExtendedLifetime(clients) {}
+        }
+        try await waitUntil("somebody else is answered") {
+            try RawHTTPClient.request(
+                "GET /here", ["Host: localhost", "Authorization: me"], port: port
+            ).hasPrefix("HTTP/1.1 200 ")
+        }
+        await fixture.end()
+    }
+
+    @Test func `of answers that nobody reads the oldest go`() async throws {
+        let large = HTTPAnswer(
+            contentType: "text/plain", body: [UInt8](repeating: 120, count: 4 << 20))
+        let fixture = Self.fixture(answer: large) { limits in
+            limits.unreadBytesMax = 9 << 20
+            limits.answerTimeMax = .seconds(100)
+        }
+        let port = try fixture.port
+        let question = "GET /here HTTP/1.1\r\nHost: localhost\r\nAuthorization: me\r\n\r\n"
+        let first = try RawHTTPClient(port: port)
+        first.send(question)
+        try await waitUntil("the first is asked") { fixture.questions.withLock { $0.count } == 1 }
+        try await Task.sleep(for: .milliseconds(200))
+        let others = try (0..<3).map { _ in try HeldConnection(port: port) }
+        for other in others { other.client.send(question) }
+        let text = first.receive() ?? ""
+        #expect(text.utf8.count < 4 << 20, "the rest went with the connection")
+        let last = others[2].client.receive { $0.utf8.count > 4 << 20 }
+        #expect((last?.utf8.count ?? 0) > 4 << 20)
+        await fixture.end()
+    }
+}
+
+/// A connection in an array.
+private final class HeldConnection {
+    let client: RawHTTPClient
+    init(port: Int) throws { client = try RawHTTPClient(port: port) }
+}
