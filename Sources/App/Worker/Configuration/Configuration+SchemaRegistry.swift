@@ -72,7 +72,8 @@ extension Configuration.Kafka.SchemaRegistry {
         let remedy = "write the password there, in at most \(Self.passwordBytesMax) bytes"
         guard let text, text.utf8.count <= Self.passwordBytesMax else {
             return reader.report(
-                path, wrong: "is \(passwordFile), which holds no text of that size", remedy: remedy)
+                path, wrong: "is \(passwordFile), which does not hold one line of that size",
+                remedy: remedy)
         }
         do throws(Complaint) {
             let line = try SecretText.line(text)
@@ -82,7 +83,8 @@ extension Configuration.Kafka.SchemaRegistry {
             password = Secret(line)
         } catch {
             reader.report(
-                path, wrong: "is \(passwordFile), which \(error.wrong)", remedy: error.remedy)
+                path, wrong: "is \(passwordFile), which does not hold one line: it \(error.wrong)",
+                remedy: error.remedy)
         }
     }
 

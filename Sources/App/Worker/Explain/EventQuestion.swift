@@ -113,7 +113,10 @@ package struct EventQuestion: Sendable {
 
     private static func text(_ value: JSONValue?) throws(RefusedQuestion) -> String? {
         guard let value else { return nil }
-        guard let bytes = value.string else { throw RefusedQuestion(remedy) }
+        // Half of a surrogate pair would be replaced, and the answer be about another key.
+        guard let bytes = value.string, !value.hasLoneSurrogate else {
+            throw RefusedQuestion(remedy)
+        }
         return String(decoding: bytes, as: UTF8.self)
     }
 
