@@ -104,7 +104,7 @@ import Testing
             #"{"a":0,"b":0,"c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,"j":0,"k":0,"l":0,"m":0,"#
                 + #""n":0,"o":0,"p":0,"q":0,"targets":[],"a":1}"#, "/a"
         ),
-        (#"{"class":"controls","targets":[{"class":"control"}]}"#, nil),
+        (#"{"class":"widgets","targets":[{"class":"widget","token":"aa"}]}"#, nil),
     ]) func `a member is there once`(body: String, pointer: String?) {
         #expect(Self.refusedMember(of: body) == pointer)
     }
