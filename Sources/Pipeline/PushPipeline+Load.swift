@@ -153,7 +153,7 @@ extension PushPipeline {
     package var setAside: SetAsideTally { book.setAside }
 
     /// How many dead letters were written, by reason.
-    package var deadLetters: [(reason: String, count: Int)] { outbox.lettersByReason }
+    package var deadLetters: [LetterKind: Int] { outbox.written }
 
     /// Returns the events that have expired since the last call.
     package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.tally.takeExpired() }

@@ -195,7 +195,7 @@ internal import Testing
                 "running: Kafka accepts no dead letters: pushes continue, but the offsets of failed "
                     + "events are held, and a restart resends the events read after them. Create "
                     + "the topic (lamplighter topics create), give this user WRITE on it, or "
-                    + "restore its leaders. (And 2 other problems.)",
+                    + "restore its leaders. (And 3 other problems.)",
                 "",
                 "partitions   1 (orders 1), lag 7",
                 "throughput   10 events/s, 250 accepted/s, over 10 s",
@@ -237,6 +237,12 @@ internal import Testing
                 "error        Pushes of credential home in production wait: APNs answers "
                     + "InvalidProviderToken.",
                 "             Check the credential's key, key ID, team and environments.",
+                "warning      1,204 records of lamplighter.registrations are not in the partitions "
+                    + "of their keys, such as 3/17, which belongs in partition 5: after a restart an "
+                    + "older one may win.",
+                "             Set partitioner=murmur2_random in what writes them, unless the topic "
+                    + "has just got more partitions, and write them again (docs/kafka.md, "
+                    + "Partitioner).",
                 "warning      An operator has restricted app com.example.Home (limit to 500/s, by "
                     + "anna at 2026-11-21T06:00:00.000Z: the backend is slow).",
                 "             Lift it with lamplighter resume --app com.example.Home when it is no longer "

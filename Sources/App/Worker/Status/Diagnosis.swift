@@ -20,6 +20,7 @@ struct Diagnosis {
         checkAPNS()
         checkFlow()
         checkSetAside()
+        checkMisplaced()
         checkEvents()
         // Others suffer from it, and restrictions may be many.
         checkDeferred()
@@ -257,12 +258,13 @@ struct Diagnosis {
 
     private mutating func reportUnconnected(_ pool: WorkerStatus.Pool) {
         let error = pool.connectError.map { "last error: \($0)" } ?? "no error yet"
+        let log = pool.connectError == nil ? "" : "; the log has the remedy of each error"
         report(
             .error,
             "pushes of \(pool.breakerName) wait: no connection to APNs is open "
                 + "(\(pool.endpoint); \(error))",
             "check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, apns.proxy) "
-                + "and accepts its certificate; the log has the remedy of each error")
+                + "and accepts its certificate" + log)
     }
 
     // MARK: The flow
@@ -372,6 +374,13 @@ struct Diagnosis {
                 .warning, "\(part) were set aside in the last \(over.rounded): \(text)",
                 "what they say has no effect; compare what writes them with docs/records.md, and "
                     + "the apps with those of the credentials (the log names some records)")
+        }
+    }
+
+    private mutating func checkMisplaced() {
+        for topic in status.misplaced where topic.records.count > 0 {
+            report(
+                .warning, topic.records.text(in: topic.topic), MisplacedRecords.remedy)
         }
     }
 

@@ -41,7 +41,7 @@ extension PlannerLoop {
         status.unread = unread
         status.setAside = setAside
         status.misplaced = misplaced
-        status.deadLetters = pipeline.deadLetters.map(WorkerStatus.ReasonCount.init)
+        status.deadLetters = pipeline.deadLetters
         status.redelivered = consumer?.redelivered ?? 0
         let routing = plan.routing
         status.breakerPhases = pipeline.breakerPhases.map {
