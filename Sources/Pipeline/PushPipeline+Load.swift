@@ -184,6 +184,17 @@ extension PushPipeline {
         book.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
     }
 
+    /// The event that the push which has waited longest is of; nil where that is not known.
+    package var oldestWaitingEvent: WaitingEvent? {
+        guard let slot = book.pushes.oldestWaiting else { return nil }
+        let content = book.pushes[slot].content
+        guard let origin = content.origin else { return nil }
+        let app = book.routing[book.pushes.route(of: slot)].app
+        return WaitingEvent(
+            topic: book.origins.names[Int(origin.topic)], app: book.routing.name(of: app),
+            subject: book.subject(content.subject, tag: content.subjectTag, app: app))
+    }
+
     /// How often circuit breakers have opened since the start.
     package var breakersOpened: Int { breakers.poolsOpened + breakers.routesOpened }
 

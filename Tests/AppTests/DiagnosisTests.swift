@@ -37,7 +37,9 @@ internal import Testing
         #expect(diagnosis().summary == "All is well.")
         let idle = diagnosis { $0.partitions = [] }
         #expect(
-            idle.summary == "All is well: the other workers of the group have all partitions.")
+            idle.summary
+                == "All is well: the group has given all partitions to other members. If no other "
+                + "worker runs, see who they are: kafka-consumer-groups.sh --describe --members.")
         #expect(diagnosis(.stopped).summary == "The worker has stopped.")
         #expect(
             diagnosis(.draining).summary
@@ -350,7 +352,8 @@ internal import Testing
         #expect(
             text == "warning: Events come faster than their pushes are sent: the lag is 12,000 "
                 + "records, 10,000 more than 10 s ago. Add workers, up to one for each partition; "
-                + "if the CPU is idle, raise apns.connectionsMax.")
+                + "if the CPU is idle, raise apns.connectionsMax; drop or limit who asks for too much."
+        )
         let falling = diagnosis { status in
             status.hasRoomForEvents = false
             status.partitions[0].lag = 2000

@@ -59,6 +59,8 @@ extension PlannerLoop {
         status.budgets = pipeline.budgetUses(now: now)
         status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
         status.oldestWaiting = pipeline.oldestWaiting(now: now)
+        status.oldestWaitingEvent = pipeline.oldestWaitingEvent
+        status.demand = pipeline.demand(now: now)
         status.oldestUncommitted = pipeline.oldestUncommitted(now: now)
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics

@@ -56,6 +56,10 @@ struct WorkerStatus: Sendable {
     /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
     /// none waits.
     var oldestWaiting: Duration?
+    /// What that event is about, where it is known.
+    var oldestWaitingEvent: WaitingEvent?
+    /// Who has asked for most pushes in the last minute or two.
+    var demand = PushDemand()
     /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
     /// none.
     var oldestUncommitted: Duration?
