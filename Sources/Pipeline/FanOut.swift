@@ -60,6 +60,8 @@ struct FanOut: ~Copyable {
     var resumption: Resumption?
     /// Whether the event that is being read goes through several lists, or may.
     var hasFurtherLists = false
+    /// Who asks for most pushes.
+    var demand = DemandTally()
     /// When the last event with a payload was read.
     private var payloadsReadAt = WallTime(milliseconds: 0)
     /// The longest delay of any binding.
@@ -295,7 +297,22 @@ struct FanOut: ~Copyable {
             }
         }
         if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
+        demand.left -= count
+        if demand.left <= 0 { countDemand(of: event, request, count, outcome, now: now) }
         return outcome
+    }
+
+    @inline(never)
+    private mutating func countDemand(
+        of event: Event, _ request: FanOutRequest, _ count: Int, _ outcome: ListOutcome, now: Now
+    ) {
+        // The workers that read its shards send it.
+        let isSplit = if case .known(.split) = outcome { true } else { false }
+        demand.look(
+            at: FrequentSubjects.Entry(
+                subject: request.subject, tag: request.subjectTag, app: event.app, count: 0,
+                topic: request.origin?.topic ?? 0, audience: count),
+            share: isSplit ? 0 : 1 / Double(event.shard?.tokens.count ?? 1), now: now.monotonic)
     }
 
     /// Whether the event names kinds of which no registration of its app shows any.

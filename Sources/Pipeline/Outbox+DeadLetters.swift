@@ -100,7 +100,7 @@ extension Outbox {
     private mutating func write(
         _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim], _ book: inout PushBook
     ) {
-        countWritten(letter.reason, &book)
+        countWritten(letter, &book)
         // What is repeated was noted as it failed.
         if letter.repeats == nil { failures.note(letter) }
         var letter = letter
@@ -120,18 +120,16 @@ extension Outbox {
     }
 
     /// Counts a letter by its reason, or as `other` if APNs has named an unknown one: labels of
-    /// metrics must be bounded.
-    private mutating func countWritten(_ reason: String, _ book: inout PushBook) {
+    /// metrics must be bounded. So is how many topics are told apart, since a deferred push names any.
+    private mutating func countWritten(_ letter: DeadLetter, _ book: inout PushBook) {
         book.counters.deadLettersWritten += 1
+        let reason = letter.reason
         let isKnown =
             APNSReason(reason) != .unknown || DeadLetter.OwnReason(rawValue: reason) != nil
             || UnreadableCode(rawValue: reason) != nil || reason == APNSReason.none.name
-        written[isKnown ? reason : "other", default: 0] += 1
-    }
-
-    /// How many letters were written, by reason in alphabetical order.
-    var lettersByReason: [(reason: String, count: Int)] {
-        written.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        var kind = LetterKind(reason: isKnown ? reason : "other", topic: letter.source.topic)
+        if written[kind] == nil, written.count >= LetterKind.countMax { kind.topic = "" }
+        written[kind, default: 0] += 1
     }
 
     /// Writes a letter without gathering further tokens, such as for a deferral that Kafka does not

@@ -23,8 +23,8 @@ struct Outbox: ~Copyable {
     /// Failures of which a letter has said the same.
     var repeated = RepeatedFailures()
     var watch = LetterWatch()
-    /// How many letters were written, by reason.
-    var written: [String: Int] = [:]
+    /// How many letters were written, by what they are of.
+    var written: [LetterKind: Int] = [:]
     /// What the letters were written for.
     var failures = FailureSamples()
     /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are

@@ -157,7 +157,7 @@ extension PushPipeline {
     package var setAside: SetAsideTally { book.setAside }
 
     /// How many dead letters were written, by reason.
-    package var deadLetters: [(reason: String, count: Int)] { outbox.lettersByReason }
+    package var deadLetters: [LetterKind: Int] { outbox.written }
 
     /// Returns the events that have expired since the last call.
     package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.tally.takeExpired() }
@@ -186,6 +186,17 @@ extension PushPipeline {
     /// none waits, or its time is not known. It may be out of date by a second.
     package func oldestWaiting(now: Now) -> Duration? {
         book.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
+    }
+
+    /// The event that the push which has waited longest is of; nil where that is not known.
+    package var oldestWaitingEvent: WaitingEvent? {
+        guard let slot = book.pushes.oldestWaiting else { return nil }
+        let content = book.pushes[slot].content
+        guard let origin = content.origin else { return nil }
+        let app = book.routing[book.pushes.route(of: slot)].app
+        return WaitingEvent(
+            topic: book.origins.names[Int(origin.topic)], app: book.routing.name(of: app),
+            subject: book.subject(content.subject, tag: content.subjectTag, app: app))
     }
 
     /// How often circuit breakers have opened since the start.

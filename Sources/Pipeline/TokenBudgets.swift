@@ -96,7 +96,9 @@ struct TokenBudgets: ~Copyable {
 
     /// Counts the subject of a push that was above the budget.
     mutating func countSubject(of push: PushContent, app: AppID) {
-        subjects.count(push.subject, tag: push.subjectTag, app: app)
+        subjects.count(
+            FrequentSubjects.Entry(
+                subject: push.subject, tag: push.subjectTag, app: app, count: 1))
     }
 
     func use(of type: PushType, now: WallTime) -> Use {
@@ -189,9 +191,13 @@ struct FrequentSubjects {
         var tag: UInt32
         var app: AppID
         var count: Int
+        /// The topic of the latest event, by its position, and how many entries the subject's list had
+        /// then. Of pushes above a budget neither is said.
+        var topic: UInt16 = 0
+        var audience: Int = 0
     }
 
-    private var entries: [Entry] = []
+    private(set) var entries: [Entry] = []
 
     static let most = 64
 
@@ -200,18 +206,20 @@ struct FrequentSubjects {
         Array(entries.sorted { $0.count > $1.count }.prefix(count))
     }
 
-    mutating func count(_ subject: SubjectID, tag: UInt32, app: AppID) {
+    /// Counts a subject as often as the entry says.
+    mutating func count(_ seen: Entry) {
+        var seen = seen
         var rarest = 0
         for index in entries.indices {
-            if entries[index].subject == subject, entries[index].tag == tag {
-                entries[index].count += 1
+            if entries[index].subject == seen.subject, entries[index].tag == seen.tag {
+                seen.count += entries[index].count
+                entries[index] = seen
                 return
             }
             if entries[index].count < entries[rarest].count { rarest = index }
         }
-        var entry = Entry(subject: subject, tag: tag, app: app, count: 1)
-        if entries.count < Self.most { return entries.append(entry) }
-        entry.count = entries[rarest].count + 1
-        entries[rarest] = entry
+        if entries.count < Self.most { return entries.append(seen) }
+        seen.count += entries[rarest].count
+        entries[rarest] = seen
     }
 }

@@ -68,12 +68,13 @@ extension `The diagnosis of a worker` {
             credential: "home", environment: .production, endpoint: "api.push.apple.com:443")
     }
     private static let unconnected =
-        withoutConnection("no error yet")
-    private static func withoutConnection(_ error: String) -> String {
+        withoutConnection("no error yet", remedy: "")
+    private static func withoutConnection(
+        _ error: String, remedy: String = "; the log has the remedy of each error"
+    ) -> String {
         "error: Pushes of credential home in production wait: no connection to APNs is open "
             + "(api.push.apple.com:443; \(error)). Check that this machine reaches the APNs "
-            + "endpoint (DNS, TCP 443, firewall, apns.proxy) and accepts its certificate; the log "
-            + "has the remedy of each error."
+            + "endpoint (DNS, TCP 443, firewall, apns.proxy) and accepts its certificate\(remedy)."
     }
     private static let unanswered =
         "error: Pushes of credential home in production wait: APNs has not answered for "

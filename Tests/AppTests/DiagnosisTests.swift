@@ -37,7 +37,9 @@ internal import Testing
         #expect(diagnosis().summary == "All is well.")
         let idle = diagnosis { $0.partitions = [] }
         #expect(
-            idle.summary == "All is well: the other workers of the group have all partitions.")
+            idle.summary
+                == "All is well: the group has given all partitions to other members. If no other "
+                + "worker runs, see who they are: kafka-consumer-groups.sh --describe --members.")
         #expect(diagnosis(.stopped).summary == "The worker has stopped.")
         #expect(
             diagnosis(.draining).summary
@@ -350,7 +352,8 @@ internal import Testing
         #expect(
             text == "warning: Events come faster than their pushes are sent: the lag is 12,000 "
                 + "records, 10,000 more than 10 s ago. Add workers, up to one for each partition; "
-                + "if the CPU is idle, raise apns.connectionsMax.")
+                + "if the CPU is idle, raise apns.connectionsMax; drop or limit who asks for too much."
+        )
         let falling = diagnosis { status in
             status.hasRoomForEvents = false
             status.partitions[0].lag = 2000
@@ -404,6 +407,23 @@ internal import Testing
         #expect(diagnosis(.replaying, set).problems.isEmpty)
     }
 
+    @Test func `registrations in other partitions than those of their keys are not well`() {
+        func misplaced(_ count: Int) -> String {
+            problem {
+                var records = MisplacedRecords()
+                (records.count, records.partition, records.offset, records.home) = (count, 3, 17, 5)
+                $0.misplaced = [.init(topic: "r", records: records)]
+            }
+        }
+        #expect(
+            misplaced(1204)
+                == "warning: 1,204 records of r are not in the partitions of their keys, such as 3/17, "
+                + "which belongs in partition 5: after a restart an older one may win. Set "
+                + "partitioner=murmur2_random in what writes them, unless the topic has just got more "
+                + "partitions, and write them again (docs/kafka.md, Partitioner).")
+        #expect(misplaced(0).isEmpty)
+    }
+
     // MARK: Events
 
     @Test func `dead letters of the last seconds are counted`() {
@@ -421,19 +441,19 @@ internal import Testing
         #expect(old.problems.isEmpty)
     }
 
-    @Test func `dead letters are told with the reason of most, and its remedy`() {
+    @Test func `dead letters are told with reason and topic of most, and its remedy`() {
         let text = problem {
             $0.counters.deadLettersWritten = 480
             $0.earlier.counters.deadLettersWritten = 11
             $0.deadLetters = [
-                .init(reason: "missingSubject", count: 20),
-                .init(reason: "BadDeviceToken", count: 460),
+                LetterKind(reason: "missingSubject", topic: "orders"): 20,
+                LetterKind(reason: "BadDeviceToken", topic: "doors"): 460,
             ]
-            $0.earlier.deadLetters = [.init(reason: "missingSubject", count: 11)]
+            $0.earlier.deadLetters = [LetterKind(reason: "missingSubject", topic: "orders"): 11]
         }
         #expect(
             text == "warning: 469 dead letters were written in the last 10 s, most of them "
-                + "BadDeviceToken. Compare the environment and the app of these registrations with "
+                + "BadDeviceToken in doors. Compare the environment and the app of these registrations with "
                 + "the build that the tokens come from; see what failed and why with lamplighter "
                 + "dead-letters list.")
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Delivery
 internal import HTTPListener
 internal import PushModel
 internal import Testing
@@ -45,6 +46,31 @@ internal import Testing
         #expect(probes.isReady(old).status == 503)
         old.index.tables[0].age = .seconds(30)
         #expect(probes.isReady(old).status == 200)
+    }
+
+    @Test func `a worker is not ready while its group has not said what it is to read`() {
+        var waiting = status(.running)
+        (waiting.partitions, waiting.groupWait) = ([], .seconds(10))
+        #expect(
+            probes.isReady(waiting) == .text("ok: the group has not given out its partitions yet"),
+            "an ordinary rebalance")
+        waiting.groupWait = .seconds(14)
+        #expect(
+            probes.isReady(waiting)
+                == .text("the group has been rebalancing for 14 s", status: 503))
+        waiting.groupWait = nil
+        #expect(probes.isReady(waiting) == .text("ok: the group has given it no partitions"))
+    }
+
+    /// What a rollout would not make worse, and holding it back not better.
+    @Test func `nothing else that is wrong keeps a worker from being ready`() {
+        var status = status(.running)
+        status.missingTopics = ["orders"]
+        status.unavailablePartitions = 1
+        status.breakers = [TrippedBreaker(name: "x", cause: .silent, probeIn: nil)]
+        status.lacksRestrictions = true
+        #expect(Diagnosis(status).problems.count == 4)
+        #expect(probes.isReady(status) == .text("ok"))
     }
 
     @Test(arguments: [WorkerControl.Phase.draining, .stopped])

@@ -72,7 +72,7 @@ internal import Testing
         misplaced.count = 6
         status.misplaced = [.init(topic: "lamplighter.registrations", records: misplaced)]
         status.schemas = WorkerStatus.Schemas(known: 1, awaited: 1, counts: SchemaSource.Counts())
-        status.deadLetters = [WorkerStatus.ReasonCount(reason: "BadDeviceToken", count: 6)]
+        status.deadLetters = [LetterKind(reason: "BadDeviceToken", topic: "orders"): 6]
         status.budgets = [BudgetUse(type: .widgets, limit: 60, tokensOver: 8, pushesOver: 9)]
         status.memory = [WorkerStatus.PartMemory(part: "index", bytes: 7)]
         status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")

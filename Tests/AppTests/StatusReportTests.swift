@@ -35,7 +35,10 @@ internal import Testing
         status.roundTrips = times
         status.eventToAccepted = [.init(type: .controls, times: times)]
         status.oldestWaiting = .milliseconds(250)
+        status.oldestWaitingEvent = WaitingEvent(
+            topic: "orders", app: "com.example.Home", subject: Array("door-1".utf8))
         status.oldestUncommitted = .milliseconds(1200)
+        status.demand = Self.demand
         status.pools = [
             .init(
                 credential: "home", environment: .production,
@@ -99,6 +102,20 @@ internal import Testing
         return status
     }
 
+    private static var demand: PushDemand {
+        var demand = PushDemand()
+        (demand.over, demand.pushes) = (.seconds(75), 120_000)
+        demand.subjects = [("door-1", 114_000), ("lock", 6000)].map { name, pushes in
+            PushDemand.Subject(
+                app: "com.example.Home", subject: Array(name.utf8), topic: "orders",
+                pushes: pushes, audience: 1900)
+        }
+        demand.subjects[1].isKind = true
+        demand.topics = [("orders", 117_000), ("doors", 3000)]
+        demand.apps = [("com.example.Home", 120_000)]
+        return demand
+    }
+
     // MARK: The page
 
     /// The leaves of a JSON value by their paths, with the type of each.
@@ -146,7 +163,7 @@ internal import Testing
         (bare.oldestWaiting, bare.oldestUncommitted) = (nil, nil)
         (bare.pools[0].providerTokenAge, bare.pools[0].silence) = (nil, nil)
         (bare.pools[0].connectError, bare.pools[0].probeIn) = (nil, nil)
-        bare.breakers[0].probeIn = nil
+        (bare.breakers[0].probeIn, bare.oldestWaitingEvent) = (nil, nil)
         bare.restrictions = [
             .topic("orders"): Restriction(
                 .pause, by: ConfiguredRestriction.by, at: WallTime(milliseconds: 0))
@@ -157,7 +174,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 19)
+        #expect(missing.count == 21)
     }
 
     @Test func `what is written is read again`() throws {
@@ -168,6 +185,19 @@ internal import Testing
         #expect(StatusReport(json: Array("{}".utf8)) == nil)
         let other = StatusReport(Self.full).json.replacing("\"v\":1", with: "\"v\":2")
         #expect(StatusReport(json: Array(other.utf8)) == nil)
+    }
+
+    @Test func `a report of a worker from before there was a member is read`() throws {
+        let json = StatusReport(Self.full).json
+        let written = try JSONSerialization.jsonObject(with: Data(json.utf8))
+        var members = try #require(written as? [String: Any])
+        var waiting = try #require(members["waiting"] as? [String: Any])
+        waiting["oldestWaitingTopic"] = nil
+        (members["waiting"], members["demand"]) = (waiting, nil)
+        let text = try JSONSerialization.data(withJSONObject: members)
+        let report = try #require(StatusReport(json: Array(text)))
+        #expect(report.waiting.oldestWaitingTopic == nil && report.demand == nil)
+        #expect(report.waiting.oldestWaitingSubject == "door-1")
     }
 
     @Test func `rates and latencies are those of the last seconds`() {
@@ -195,7 +225,7 @@ internal import Testing
                 "running: Kafka accepts no dead letters: pushes continue, but the offsets of failed "
                     + "events are held, and a restart resends the events read after them. Create "
                     + "the topic (lamplighter topics create), give this user WRITE on it, or "
-                    + "restore its leaders. (And 2 other problems.)",
+                    + "restore its leaders. (And 3 other problems.)",
                 "",
                 "partitions   1 (orders 1), lag 7",
                 "throughput   10 events/s, 250 accepted/s, over 10 s",
@@ -227,6 +257,11 @@ internal import Testing
                 "budget       controls: no token was sent more than 48 today",
                 "budget       widgets: 1,204 tokens sent more than 60 today, 3,000 pushes above it",
                 "over budget  door-1 of com.example.Home: 2,100 pushes",
+                "demand       about 120,000 pushes asked for in 75 s: orders 98 %, doors 3 %; "
+                    + "com.example.Home 100 %",
+                "             subject door-1 of com.example.Home: 95 %, 1,900 for each event, from "
+                    + "orders",
+                "             kind lock of com.example.Home: 5 %, 1,900 for each event, from orders",
                 "totals       1,000 events, 5,000 accepted, 0 rejected, 0 expired, 0 suppressed, "
                     + "0 dead letters",
                 "",
@@ -237,6 +272,12 @@ internal import Testing
                 "error        Pushes of credential home in production wait: APNs answers "
                     + "InvalidProviderToken.",
                 "             Check the credential's key, key ID, team and environments.",
+                "warning      1,204 records of lamplighter.registrations are not in the partitions "
+                    + "of their keys, such as 3/17, which belongs in partition 5: after a restart an "
+                    + "older one may win.",
+                "             Set partitioner=murmur2_random in what writes them, unless the topic "
+                    + "has just got more partitions, and write them again (docs/kafka.md, "
+                    + "Partitioner).",
                 "warning      An operator has restricted app com.example.Home (limit to 500/s, by "
                     + "anna at 2026-11-21T06:00:00.000Z: the backend is slow).",
                 "             Lift it with lamplighter resume --app com.example.Home when it is no longer "

@@ -66,6 +66,7 @@ struct `A phone on which another person signs in` {
         // The other way round the token is registered by nobody for a moment, which ends its pushes too,
         // as unregistered.
         try fleet.register(signedIn("bob"))
+        try await fleet.registrationsApplied()
         try fleet.removeRegistration(signedIn("alice"))
         try await explained("had ceased to show the subject")
 

@@ -50,6 +50,21 @@ struct `The command line` {
         result.expect("Unknown option '\(arguments[arguments.count - 2])'")
     }
 
+    @Test func `check names a topic that has been written with another partitioner`() async throws {
+        // As Python's and Go's clients do, kcat chooses by CRC32.
+        for number in 0..<16 {
+            try await fleet.kcat(
+                .suppressions, key: "no key of a suppression, \(number)", value: "{}")
+        }
+        let result = try await fleet.command(["check", "--skip-apns"])
+        #expect(result.status == 0)
+        result.expect(
+            "warning of the last 100 records of each partition, ",
+            " records of \(fleet.topics[.suppressions]) are not in the partitions of their keys",
+            "set partitioner=murmur2_random", "ok      Kafka and its topics")
+        #expect(!result.output.contains("records of \(fleet.topics[.registrations])"))
+    }
+
     @Test func `check warns of a topic that names no app while there are several`() async throws {
         let result = try await fleet.command(
             ["check", "--skip-apns"],

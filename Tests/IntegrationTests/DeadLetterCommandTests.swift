@@ -53,11 +53,12 @@ struct `Dead letters on the command line` {
         let token = TestToken()
         try box.write(letter(tokens: [token, TestToken()]))
         var other = letter("Unregistered", tokens: [TestToken()], offset: 8)
-        other.status = 410
+        (other.status, other.message) = (410, "the app was removed")
         try box.write(other)
         let result = try await list("--subject", subject)
         #expect(result.status == 0)
         #expect(result.lines.count == 3)
+        result.expect("Unregistered  \"the app was removed\"  status 410")
         let line = try #require(result.lines.first { $0.contains("AttemptsExhausted") })
         for word in [
             "status 503", "attempts 10", "event \(fleet.topics[.events])/2/7",
@@ -65,7 +66,8 @@ struct `Dead letters on the command line` {
         ] {
             #expect(line.contains(word), "\(word) in \(line)")
         }
-        #expect(result.lines.last == "2 letters, 3 tokens; AttemptsExhausted 1; Unregistered 1")
+        let sum = "2 letters, 3 tokens; AttemptsExhausted 1; Unregistered 1; topic "
+        #expect(result.lines.last.map(String.init) == sum + fleet.topics[.events] + " 2")
         #expect(!result.output.contains(token.hex))
     }
 
@@ -332,7 +334,7 @@ struct `Dead letters on the command line` {
         let fleet = fleet
         let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
         async let list = fleet.command(["dead-letters", "list"], changing: kafka)
-        async let redrive = fleet.command(["dead-letters", "redrive"], changing: kafka)
+        async let redrive = fleet.command(["dead-letters", "redrive", "--all"], changing: kafka)
         async let suppressions = fleet.command(["suppressions", "list"], changing: kafka)
         for result in [try await list, try await redrive, try await suppressions] {
             #expect(result.status == 69)
@@ -341,8 +343,9 @@ struct `Dead letters on the command line` {
     }
 
     @Test(arguments: [
-        ["list", "--since", "yesterday"], ["list", "--limit", "0"], ["redrive", "--rate", "0/s"],
-        ["redrive", "--rate", "fast"],
+        ["list", "--since", "yesterday"], ["list", "--limit", "0"], ["redrive"],
+        ["redrive", "--all", "--limit", "1"], ["redrive", "--all", "--rate", "0/s"],
+        ["redrive", "--all", "--rate", "fast"],
     ])
     func `a slip on the command line of dead-letters is 64`(_ arguments: [String]) async throws {
         let result = try await fleet.run(["dead-letters"] + arguments)

@@ -6,6 +6,7 @@ import FleetKit
 import Foundation
 import LinuxIO
 import PushModel
+import Rdkafka
 import RecordFormats
 
 /// A push token as devices have them.
@@ -41,8 +42,8 @@ extension RegistrationDraft {
 }
 
 extension Fleet {
-    /// Writes a snapshot; without a `registeredAt` of its own it gets the present time. All
-    /// registrations go to one partition, so that they are applied in the order they are written.
+    /// Writes a snapshot; without a `registeredAt` of its own it gets the present time. As everybody's,
+    /// it goes to the partition of its key, so that several are applied in any order.
     func register(_ draft: RegistrationDraft) throws { try register([draft]) }
 
     func register(_ drafts: [RegistrationDraft]) throws {
@@ -52,13 +53,12 @@ extension Fleet {
                 draft.registeredAt = draft.registeredAt ?? Now.current.wall
                 return WrittenRecord(
                     topic: .registrations, key: draft.key,
-                    value: String(decoding: RegistrationEncoder.value(draft), as: UTF8.self),
-                    partition: 0)
+                    value: String(decoding: RegistrationEncoder.value(draft), as: UTF8.self))
             })
     }
 
     func removeRegistration(_ draft: RegistrationDraft) throws {
-        try write(to: .registrations, key: draft.key, value: nil, partition: 0)
+        try write(to: .registrations, key: draft.key, value: nil)
     }
 
     /// "What is shown under this subject has changed", in the key alone.
@@ -87,11 +87,20 @@ extension Fleet {
         try await eventually("a push about \(subject)") { accepted(token) > before }
     }
 
-    /// Returns when every registration written so far has been applied.
+    /// Returns when every registration written so far has been applied: a later one of each partition
+    /// has.
     func registrationsApplied() async throws {
-        let marker = TestToken()
-        let subject = "marker-\(marker.hex.prefix(8))"
-        try register(.controls([marker], show: [subject]))
+        let markers = (0..<FleetTopics.partitionsEach).map { _ in TestToken() }
+        let subject = "marker-\(markers[0].hex.prefix(8))"
+        try register(
+            markers.enumerated().map { partition, marker in
+                var draft: RegistrationDraft
+                repeat {
+                    draft = .controls([marker], show: [subject])
+                } while KeyPartitioner.murmur2(draft.key.utf8, of: FleetTopics.partitionsEach)
+                    != Int32(partition)
+                return draft
+            })
         var emittedAt: ContinuousClock.Instant?
         try await eventually("a push about \(subject)") {
             // On a busy machine the registration may be read later after an event than the event is
@@ -100,7 +109,7 @@ extension Fleet {
                 emittedAt = .now
                 try emit(subject)
             }
-            return accepted(marker) > 0
+            return markers.allSatisfy { accepted($0) > 0 }
         }
     }
 }

@@ -248,6 +248,15 @@ struct `Restriction commands and a running fleet` {
         result.expect(words)
     }
 
+    @Test func `a restriction that Kafka is not there to take says so at once`() async throws {
+        let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
+        let watch = Stopwatch()
+        let result = try await fleet.command(["pause", "--app", TestApp.home], changing: kafka)
+        #expect(watch.time < .seconds(9))
+        #expect(result.status == 69)
+        result.expect("cannot tell what it replaces: ")
+    }
+
     /// Without a Kafka, whose absence would be told instead if it were asked first.
     @Test(arguments: [
         (["resume"], "name what to resume"),

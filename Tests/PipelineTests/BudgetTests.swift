@@ -320,7 +320,9 @@ internal import Testing
         var subjects = FrequentSubjects()
         func count(_ number: UInt32) {
             let subject = SubjectID(rawValue: number)
-            subjects.count(subject, tag: number, app: AppID(rawValue: 0))
+            subjects.count(
+                FrequentSubjects.Entry(
+                    subject: subject, tag: number, app: AppID(rawValue: 0), count: 1))
         }
         for round in UInt32(0)..<1000 {
             count(1_000_000)

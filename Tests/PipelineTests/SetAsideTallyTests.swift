@@ -88,7 +88,7 @@ internal import Testing
         #expect(fixture.pipeline.deadLetters.isEmpty)
     }
 
-    @Test func `dead letters are counted by their reason, or as other`() {
+    @Test func `dead letters are counted by their topic and reason, or as other`() {
         fixture.registerControl("A", [1], shows: ["door"])
         for reason in [APNSReason.badMessageId, .unknown, .badMessageId] {
             fixture.event("door")
@@ -98,8 +98,9 @@ internal import Testing
             fixture.pass(.seconds(1))
         }
         fixture.event("door", "{")
-        let written = fixture.pipeline.deadLetters.map { "\($0.reason) \($0.count)" }
+        let written = fixture.pipeline.deadLetters.map { "\($0.reason) \($1)" }.sorted()
         #expect(written == ["BadMessageId 2", "invalidJSON 1", "other 1"])
+        #expect(Set(fixture.pipeline.deadLetters.keys.map(\.topic)).count == 1)
         #expect(fixture.counters.deadLettersWritten == 4)
     }
 }

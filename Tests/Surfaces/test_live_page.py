@@ -41,6 +41,7 @@ class LivePage(PageTest):
             "#index": "device tokens\n998,213",
             "#tables": "lamplighter.suppressions",
             "#unmatched": "dor-1",
+            "#demand": "stadium-7 of com.example.Home",
             "#set-aside-title + .scroll": "Every record could be used.",
             "#restrictions": "Nothing is paused, dropped or limited.",
         }.items():
@@ -241,6 +242,7 @@ class LivePage(PageTest):
             status["breakers"][0]["name"] = status["pools"][0]["credential"] = hostile
             status["unmatched"][0]["sample"][0]["subject"] = status["partitions"][0]["topic"] = hostile
             status["pushes"][0]["reason"] = status["waiting"]["queued"] = hostile
+            status["demand"]["subjects"][0]["name"] = status["demand"]["topics"][0]["name"] = hostile
             topic = "lamplighter.registrations"
             status["restrictions"] = [{"what": hostile, "action": "drop", "by": hostile, "lift": hostile}]
             status["setAside"] = [{"topic": topic, "unit": "records", "reason": hostile, "count": 1204}]

@@ -6,8 +6,8 @@ internal import Pipeline
 internal import PushModel
 
 /// Logs every few seconds what flows through the worker, and once a minute the totals since the
-/// start. A figure is in a line if it is not zero. An idle worker writes nothing, and one in which
-/// pushes wait and none ends writes ever less often, down to once a minute.
+/// start. A figure is in a line if it is not zero. A worker in which nothing changes writes a line a
+/// minute, and one in which pushes wait and none ends writes ever less often, down to that.
 struct FlowReport {
     /// What the report is made of at one moment.
     struct Figures {
@@ -33,6 +33,8 @@ struct FlowReport {
     private var told = Counters()
     private var toldTimes = LatencyHistogram()
     private var toldAt: MonotonicTime?
+    /// When the last line was written, or the first was due.
+    private var wroteAt: MonotonicTime?
     /// How long a line about the same standstill is not repeated.
     private var pause = Duration.zero
 
@@ -51,7 +53,7 @@ struct FlowReport {
     /// Writes the lines that are due.
     mutating func report(_ figures: Figures, now: Now, logger: Logger) {
         let since = toldAt ?? now.monotonic
-        if toldAt == nil { toldAt = now.monotonic }
+        if toldAt == nil { (toldAt, wroteAt) = (now.monotonic, now.monotonic) }
         let isMoving = figures.counters.progress != told.progress
         let isNews = figures.counters != told || figures.isWaiting
         if isMoving { pause = .zero }
@@ -61,8 +63,13 @@ struct FlowReport {
                 isMoving ? "delivering" : figures.isWaiting ? "waiting" : "no events",
                 metadata: metadata(of: figures, after: after))
             (told, toldTimes, toldAt) = (figures.counters, figures.eventToAccepted, now.monotonic)
+            wroteAt = now.monotonic
             pause = isMoving ? .zero : min(max(Self.pauseMin, pause * 2), Self.pauseMax)
         } else if !isNews {
+            if now.monotonic - (wroteAt ?? now.monotonic) >= Self.pauseMax {
+                logger.info("no events", metadata: metadata(of: figures, after: .zero))
+                wroteAt = now.monotonic
+            }
             // The rates of the next line are of the time in which something moved.
             (toldAt, pause) = (now.monotonic, .zero)
         }

@@ -201,7 +201,27 @@ struct CheckCommand: AsyncParsableCommand {
             finding.problems += rights.problems
             finding.warnings += rights.warnings
         }
+        if finding.problems.isEmpty { finding.warnings += misplaced(configuration) }
         return finding
+    }
+
+    /// How many of the newest records of each partition are looked at for their place.
+    private static let placesLooked = 100
+
+    /// Compacted topics that somebody has written to with another partitioner lately.
+    private func misplaced(_ configuration: Configuration) -> [String] {
+        let topics = configuration.kafka.topics
+        return [topics.registrations, topics.suppressions].compactMap { topic in
+            do {
+                let found = try TopicSweep.misplaced(
+                    among: Self.placesLooked, of: topic, configuration)
+                guard found.count > 0 else { return nil }
+                return "of the last \(Self.placesLooked) records of each partition, "
+                    + "\(found.text(in: topic)); \(MisplacedRecords.remedy)"
+            } catch {
+                return "cannot look at the last records of \(topic): \(Failure(error).message)"
+            }
+        }
     }
 
     /// Makes a logger for what the report has not: the details at `debug`, as text for the person who

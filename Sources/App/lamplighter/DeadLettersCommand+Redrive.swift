@@ -12,7 +12,8 @@ extension DeadLettersCommand {
             abstract: "Sends again what failed, to the failing tokens alone.",
             discussion: """
                 Writes a deferred push for each failing token, which the workers send at once; a \
-                record that could not be read is written to its topic again. Letters that are \
+                record that could not be read is written to its topic again. Which letters is said \
+                by an option, or by --all; --dry-run needs neither. Letters that are \
                 written meanwhile are left for the next time. Nothing is sent for the eight reasons \
                 for which Apple forbids it. Doing it twice sends twice. An event that was withheld \
                 for its many tokens (planning.fanOutMax) is left out unless --event or --reason \
@@ -22,6 +23,9 @@ extension DeadLettersCommand {
         @OptionGroup var options: ConfigurationOption
         @OptionGroup var filter: LetterFilter
 
+        @Flag(help: "Redrive every letter that there is.")
+        var all = false
+
         @Flag(help: "Say what would be done, and write nothing.")
         var dryRun = false
 
@@ -29,6 +33,17 @@ extension DeadLettersCommand {
 
         @Flag(help: "One JSON object a letter; the last one is the summary.")
         var json = false
+
+        func validate() throws {
+            guard all || dryRun || !filter.isEmpty else {
+                throw ValidationError(
+                    "say which letters, such as --reason AttemptsExhausted or --since 2h, or --all; "
+                        + "--dry-run says what would be done")
+            }
+            guard !all || filter.isEmpty else {
+                throw ValidationError("--all is every letter: leave out what selects")
+            }
+        }
 
         func run() async throws {
             let configuration = try options.load()

@@ -46,6 +46,11 @@ struct DeadLettersCommand: ParsableCommand {
             var words = [
                 "\(filed.partition)/\(filed.offset)", letter.lastAt.rfc3339,
                 TerminalText.visible(letter.reason),
+            ]
+            if let message = letter.message {
+                words.append("\"\(TerminalText.visible(message))\"")
+            }
+            words += [
                 "status \(letter.status.map { "\($0)" } ?? "-")", "attempts \(letter.attempts)",
                 "event \(letter.source.visible)",
                 "subject \"\(TerminalText.visible(letter.subject))\"",
@@ -148,19 +153,24 @@ private struct LetterSummary: Encodable {
     var letters = 0
     var tokens = 0
     var unreadable = 0
-    /// The number of letters of each reason.
+    /// The number of letters of each reason, and of events of each topic.
     var byReason: [String: Int] = [:]
+    var byTopic: [String: Int] = [:]
 
     mutating func add(_ letter: DeadLetter) {
         letters += 1
         tokens += letter.targets.count
         byReason[letter.reason, default: 0] += 1
+        byTopic[letter.source.topic, default: 0] += 1
     }
 
     var line: String {
         var text = "\(letters.counted("letter")), \(tokens.counted("token"))"
         for (reason, count) in byReason.sorted(by: { $0.key < $1.key }) {
             text += "; \(TerminalText.visible(reason)) \(count)"
+        }
+        for (topic, count) in byTopic.sorted(by: { $0.key < $1.key }) {
+            text += "; topic \(TerminalText.visible(topic)) \(count)"
         }
         return unreadable == 0 ? text : text + "; unreadable \(unreadable)"
     }

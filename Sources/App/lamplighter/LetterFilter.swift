@@ -41,6 +41,13 @@ struct LetterFilter: ParsableArguments {
     @Option(help: "The most letters to handle.")
     var limit: Int?
 
+    /// Whether every letter matches.
+    var isEmpty: Bool {
+        let texts = [app, subject, topic, event, since].compactMap { $0 }
+        let numbers = [partition.map(Int64.init), fromOffset, toOffset, limit.map(Int64.init)]
+        return reasons.isEmpty && texts.isEmpty && numbers.allSatisfy { $0 == nil }
+    }
+
     func validate() throws {
         if let limit, limit < 1 { throw ValidationError("--limit is 1 at least") }
         if let event, DeadLetter.Source(text: event) == nil {

@@ -11,9 +11,13 @@ import Worker
 /// Writes single records and waits until each is acknowledged; for the commands.
 struct RecordWriter {
     private let producer: RecordProducer
-    private let waitMax = Duration.seconds(15)
+    private let waitMax: Duration
 
-    init(_ configuration: Configuration, topics: [String]) throws {
+    /// - Parameter waitMax: how long a record may take to be acknowledged.
+    init(
+        _ configuration: Configuration, topics: [String], within waitMax: Duration = .seconds(15)
+    ) throws {
+        self.waitMax = waitMax
         producer = try RecordProducer(
             settings: configuration.kafka.clientSettings, topics: topics,
             logger: ConfigurationOption.logger(configuration.log))

@@ -4,6 +4,7 @@
 import ArgumentParser
 import Entrypoint
 import Foundation
+import KafkaLog
 import PushModel
 import RecordFormats
 import Worker
@@ -80,12 +81,14 @@ struct RestrictionDetails: ParsableArguments {
         }
         let (by, reason) = (try author.name(), try author.checkedReason())
         // It is read before the record is written, which would else be what stands.
-        let notes = notes(of: action, scope, configuration)
+        let look = look(configuration)
+        let notes = notes(of: action, scope, configuration, look.standing)
         let now = RecordWriter.now().wall
         var restriction = Restriction(action, by: by, at: now)
         restriction.reason = reason
         restriction.until = duration.map { now + $0.duration }
-        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
+        let writer = try RecordWriter(
+            configuration, topics: [configuration.kafka.topics.controls], within: look.writeMax)
         try writer.write(
             key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction))
         let end = restriction.until.map { "until \($0.rfc3339)" } ?? "until it is resumed"
@@ -98,21 +101,32 @@ struct RestrictionDetails: ParsableArguments {
     /// How long the command may look for what it replaces before it writes its record.
     private static let lookMax = Duration.seconds(5)
 
-    /// Lines about the restriction of this scope that stands, about those that count before it, or
-    /// that nobody can tell. Whoever may write to the topic need not have the right to read it, and a
-    /// restriction must not wait for that.
+    /// The restrictions that stand, and how long the record may take to be acknowledged. Whoever may
+    /// write to the topic need not have the right to read it, and a restriction must not wait for
+    /// that; but where no broker has answered, one more second is enough to try.
+    private func look(
+        _ configuration: Configuration
+    ) -> (standing: [Restriction.Scope: Restriction], writeMax: Duration) {
+        let ordinary = Duration.seconds(15)
+        do {
+            return (try RestrictionTable(configuration, within: Self.lookMax).standing, ordinary)
+        } catch {
+            StandardError.write("cannot tell what it replaces: \(Failure(error).message)")
+            return switch error {
+            case KafkaError.unreachable, KafkaError.noConnection: ([:], .seconds(1))
+            default: ([:], ordinary)
+            }
+        }
+    }
+
+    /// Lines about the restriction of this scope that stands, and about those that count before it.
     private func notes(
-        of action: Restriction.Action, _ scope: Restriction.Scope, _ configuration: Configuration
+        of action: Restriction.Action, _ scope: Restriction.Scope, _ configuration: Configuration,
+        _ standing: [Restriction.Scope: Restriction]
     ) -> [String] {
         let notes = RestrictionNotes(action, of: scope)
-        var lines: [String] = []
-        do {
-            let standing = try RestrictionTable(configuration, within: Self.lookMax).standing
-            lines += standing[scope].map { [RestrictionNotes.replaced($0)] } ?? []
-            lines += notes.staying(besides: standing)
-        } catch {
-            lines.append("cannot tell what it replaces: \(Failure(error).message)")
-        }
+        var lines = standing[scope].map { [RestrictionNotes.replaced($0)] } ?? []
+        lines += notes.staying(besides: standing)
         lines += notes.staying(of: configuration.planning.restrictions)
         return lines.map { TerminalText.visible(sentence: $0) }
     }

@@ -36,6 +36,26 @@ struct TopicSweep {
         self.timeMax = timeMax
     }
 
+    /// Of the last records of each partition, those that are in another one than their keys'. Where a
+    /// partition has fewer, the first ones of the topic are looked at, so many that it takes no time.
+    static func misplaced(
+        among count: Int, of topic: String, _ configuration: Configuration
+    ) throws -> MisplacedRecords {
+        for tail in [count, nil] {
+            var left = 100_000
+            do {
+                return try TopicSweep(configuration, topic: topic, tail: tail)
+                    .sweep(upTo: nil) { _ in
+                        left -= 1
+                        return left > 0
+                    }.misplaced
+            } catch is ShorterLog {
+                continue
+            }
+        }
+        return MisplacedRecords()
+    }
+
     /// Lends each record to `body`, in order within a partition, until `body` returns false. Throws
     /// what `body` throws.
     ///
@@ -45,6 +65,12 @@ struct TopicSweep {
     func run(
         upTo ends: Ends? = nil, _ body: (borrowing KafkaRecord) throws -> Bool
     ) throws -> Ends {
+        try sweep(upTo: ends, body).seen
+    }
+
+    private func sweep(
+        upTo ends: Ends?, _ body: (borrowing KafkaRecord) throws -> Bool
+    ) throws -> (seen: Ends, misplaced: MisplacedRecords) {
         let start = ContinuousClock.now
         let reader = try TableReader(
             settings: configuration.kafka.clientSettings, topics: [topic], tail: tail,
@@ -77,7 +103,7 @@ struct TopicSweep {
             isOver = isOver || reader.isCaughtUp
             if !isOver { try wait(for: reader, epoll, since: heard) }
         }
-        return seen
+        return (seen, reader.misplaced[0])
     }
 
     /// Ends a sweep that may take only so long when its time is over, or when Kafka has said that

@@ -205,7 +205,7 @@ extension NGHTTP2DeliveryLoop {
     /// Ends a connection that was never established. The next connect waits, with jitter.
     mutating func connectFailed(
         _ index: Int, _ text: String, kind: ConnectionLog.Kind = .connectFailed,
-        remedy: String? = nil
+        remedy: String = "check that this machine may reach the endpoint (firewall, apns.proxy)"
     ) {
         let pool = connections[index].pool
         assert(connections[index].stage != .established, "a connect fails that has succeeded")

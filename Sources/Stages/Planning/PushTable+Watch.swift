@@ -25,8 +25,9 @@ extension PushTable {
                 waitingSince.lapEnded()
             }
             if isWaiting(watchPosition) {
-                waitingSince.saw(pushes[watchPosition].content.writtenAt)
-                return UInt32(watchPosition)
+                let slot = UInt32(watchPosition)
+                waitingSince.saw(pushes[watchPosition].content.writtenAt, in: slot)
+                return slot
             }
         }
         return nil
@@ -39,7 +40,15 @@ extension PushTable {
     /// When the oldest event was written of which a push waits, as far as that is known; nil if none
     /// waits. It may be out of date by two laps of the watch.
     package var oldestWaitingWrittenAt: WallTime? {
-        queuedCount + restingCount > 0 ? waitingSince.oldest : nil
+        queuedCount + restingCount > 0 ? waitingSince.oldest?.writtenAt : nil
+    }
+
+    /// The push that has waited longest; nil if none waits, or if it has gone since it was last seen.
+    package var oldestWaiting: UInt32? {
+        guard let oldest = waitingSince.oldest, isWaiting(Int(oldest.slot)),
+            pushes[Int(oldest.slot)].content.writtenAt == oldest.writtenAt
+        else { return nil }
+        return oldest.slot
     }
 
     func isWaiting(_ row: Int) -> Bool {
@@ -107,18 +116,24 @@ extension PushTable {
 /// Finds the oldest of the events that pushes wait for, lap by lap: a look at every slot for each
 /// question would hold up the planner.
 struct OldestWaiting {
-    private var lastLap: WallTime?
-    private var thisLap: WallTime?
-
-    var oldest: WallTime? {
-        guard let lastLap, let thisLap else { return lastLap ?? thisLap }
-        return min(lastLap, thisLap)
+    struct Sighting {
+        var writtenAt: WallTime
+        var slot: UInt32
     }
 
-    mutating func saw(_ writtenAt: WallTime) {
+    private var lastLap: Sighting?
+    private var thisLap: Sighting?
+
+    var oldest: Sighting? {
+        guard let lastLap, let thisLap else { return lastLap ?? thisLap }
+        return thisLap.writtenAt < lastLap.writtenAt ? thisLap : lastLap
+    }
+
+    mutating func saw(_ writtenAt: WallTime, in slot: UInt32) {
         // 0 stands for a time that is not known.
         guard writtenAt.milliseconds > 0 else { return }
-        thisLap = min(thisLap ?? writtenAt, writtenAt)
+        if let thisLap, thisLap.writtenAt <= writtenAt { return }
+        thisLap = Sighting(writtenAt: writtenAt, slot: slot)
     }
 
     mutating func lapEnded() {

@@ -18,6 +18,7 @@ export function showPanels(status, before, elapsed) {
     showLag(status.partitions ?? [], status.unavailablePartitions);
     showIndex(status.index ?? {}, status.phase);
     showUnmatched(status.unmatched ?? [], status.passedOver ?? []);
+    showDemand(status.demand ?? {});
     showSetAside(status.setAside ?? []);
     showRestrictions(status.restrictions);
 }
@@ -189,6 +190,19 @@ function showUnmatched(unmatched, passedOver) {
         }
     }
     fillTable(byId("unmatched"), rows);
+}
+
+/** The topics and apps that have asked for most pushes in the last minutes, and then the subjects. */
+function showDemand({ pushes: all, topics, apps, subjects }) {
+    const amount = (pushes) => ({ text: count(pushes), share: all > 0 ? pushes / all : 0 });
+    const parts = [...(topics ?? []), ...(apps ?? [])].filter(({ pushes }) => pushes > 0);
+    const rows = parts.map(({ name, pushes }) => [name, "", amount(pushes)]);
+    for (const { app, unit, name, audience, pushes } of subjects ?? []) {
+        const row = [`${unit === "kind" ? "kind " : ""}${name} of ${app}`, count(audience), amount(pushes)];
+        row.isPart = true;
+        rows.push(row);
+    }
+    fillTable(byId("demand"), rows);
 }
 
 function showSetAside(setAside) {

@@ -128,36 +128,3 @@ struct SettingReader {
         return Complaint(wrong: "is no key of this section", remedy: remedy)
     }
 }
-
-/// Finds the known word that a misspelt one was meant to be.
-package enum Spelling {
-    /// The most letters compared, since the work grows with them; every key is shorter.
-    private static let lettersMax = 100
-
-    /// The candidate with the smallest distance to `word`; the first of equals.
-    package static func nearest(to word: String, among candidates: [String]) -> String? {
-        let word = String(word.prefix(lettersMax))
-        return candidates.min { distance(word, $0) < distance(word, $1) }
-    }
-
-    /// Whether `word` is close enough to be a misspelling: at most a third of the letters differ.
-    static func isSlip(_ word: String, for known: String) -> Bool {
-        distance(word, known) * 3 <= max(word.count, known.count)
-    }
-
-    /// The Levenshtein distance: insertions, deletions and replacements. Letter case is ignored.
-    static func distance(_ left: String, _ right: String) -> Int {
-        let left = Array(left.lowercased()), right = Array(right.lowercased())
-        var row = Array(0...right.count)
-        for (i, letter) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = i + 1
-            for (j, other) in right.enumerated() {
-                let replaced = diagonal + (letter == other ? 0 : 1)
-                diagonal = row[j + 1]
-                row[j + 1] = min(replaced, diagonal + 1, row[j] + 1)
-            }
-        }
-        return row[right.count]
-    }
-}

@@ -36,7 +36,10 @@ struct Probes: Sendable {
         return lines.isEmpty ? .text("ok") : .text(lines.joined(separator: "\n"), status: 503)
     }
 
-    /// `/readyz`: whether the worker's index is complete and fresh, and it is a member of its group.
+    /// `/readyz`: whether the worker's index is complete and fresh, and its group has said which
+    /// partitions are its own, which may be none. Nobody sends a worker requests: what this holds back
+    /// is the next step of a rollout, which would make each of these worse.
+    ///
     /// - Parameter status: nil if the planner has not answered.
     func isReady(_ status: WorkerStatus?) -> HTTPAnswer {
         guard let status else { return unanswered }
@@ -52,7 +55,13 @@ struct Probes: Sendable {
         guard status.hasJoinedGroup else {
             return .text("the group is not joined yet", status: 503)
         }
-        return .text("ok")
+        if let wait = status.groupWait {
+            let seconds = wait.components.seconds
+            return wait > Diagnosis.rebalanceMax
+                ? .text("the group has been rebalancing for \(seconds) s", status: 503)
+                : .text("ok: the group has not given out its partitions yet")
+        }
+        return .text(status.partitions.isEmpty ? "ok: the group has given it no partitions" : "ok")
     }
 
     /// `/startupz`: whether the worker has read all registrations and suppressions once.

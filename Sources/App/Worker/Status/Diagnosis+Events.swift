@@ -103,22 +103,24 @@ extension Diagnosis {
         let earlier = status.earlier
         let letters = status.counters.deadLettersWritten - earlier.counters.deadLettersWritten
         guard letters > 0 else { return }
-        let recent = status.deadLetters.map { now in
-            let before = earlier.deadLetters.first { $0.reason == now.reason }
-            return (reason: now.reason, count: now.count - (before?.count ?? 0))
+        let recent = status.deadLetters.map { kind, count in
+            (kind: kind, count: count - (earlier.deadLetters[kind] ?? 0))
         }
-        let most = recent.filter { $0.count > 0 }.max { $0.count < $1.count }
+        let most = recent.filter { $0.count > 0 }
+            .max { ($0.count, $1.kind.text) < ($1.count, $0.kind.text) }
         var why = ""
         if let most {
-            let share = most.count >= letters ? "all" : "most"
-            why = letters == 1 ? ": \(most.reason)" : ", \(share) of them \(most.reason)"
+            let share =
+                most.count >= letters
+                ? "all" : most.count > letters / 2 ? "most" : most.count.withCommas
+            why = (letters == 1 ? ": " : ", \(share) of them ") + most.kind.text
         }
         report(
             .warning,
             "\(letters.counted("dead letter")) \(letters == 1 ? "was" : "were") written in the "
                 + "last \(over.rounded)\(why)",
-            Self.advice(most?.reason) + "see what failed and why with lamplighter dead-letters list"
-        )
+            Self.advice(most?.kind.reason)
+                + "see what failed and why with lamplighter dead-letters list")
     }
 
     /// The beginning of a remedy.
@@ -172,5 +174,11 @@ extension Diagnosis {
         return Suspicion(
             events: events, count: found, period: period,
             example: "\(last) in \(topic.topic)")
+    }
+}
+
+extension LetterKind {
+    fileprivate var text: String {
+        topic.isEmpty ? reason : "\(reason) in \(topic.printable)"
     }
 }

@@ -20,6 +20,7 @@ struct Diagnosis {
         checkAPNS()
         checkFlow()
         checkSetAside()
+        checkMisplaced()
         checkEvents()
         // Others suffer from it, and restrictions may be many.
         checkDeferred()
@@ -46,7 +47,8 @@ struct Diagnosis {
                 "The worker waits for the group to give out its partitions, for \(wait.rounded) so "
                     + "far, and reads no events meanwhile."
             } else if status.partitions.isEmpty {
-                "All is well: the other workers of the group have all partitions."
+                "All is well: the group has given all partitions to other members. If no other worker "
+                    + "runs, see who they are: kafka-consumer-groups.sh --describe --members."
             } else {
                 "All is well."
             }
@@ -143,7 +145,7 @@ struct Diagnosis {
     }
 
     /// How long an ordinary rebalance may take.
-    private static let rebalanceMax = Duration.seconds(10)
+    static let rebalanceMax = Duration.seconds(10)
 
     private mutating func checkGroup() {
         if !status.hasJoinedGroup {
@@ -257,12 +259,13 @@ struct Diagnosis {
 
     private mutating func reportUnconnected(_ pool: WorkerStatus.Pool) {
         let error = pool.connectError.map { "last error: \($0)" } ?? "no error yet"
+        let log = pool.connectError == nil ? "" : "; the log has the remedy of each error"
         report(
             .error,
             "pushes of \(pool.breakerName) wait: no connection to APNs is open "
                 + "(\(pool.endpoint); \(error))",
             "check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, apns.proxy) "
-                + "and accepts its certificate; the log has the remedy of each error")
+                + "and accepts its certificate" + log)
     }
 
     // MARK: The flow
@@ -285,14 +288,20 @@ struct Diagnosis {
             report(
                 .warning,
                 "a tenth of the pushes of the last \(over.rounded) came \(slow.rounded) or more after "
-                    + "their events",
+                    + "their events"
+                    + (status.oldestWaitingEvent.map { "; the oldest that waits is \($0.words)" }
+                        ?? "")
+                    + (status.demand.words ?? ""),
                 "see what is behind: a lag that was there before falls by itself; if it does not, add "
-                    + "workers, or see what else is reported here")
+                    + "workers, drop or limit who asks for too much, or see what else is reported here"
+            )
         } else if let oldest = status.oldestWaiting, oldest > status.holdMax + Self.patience,
             problems.isEmpty
         {
             report(
-                .warning, "the oldest push that waits is of an event \(oldest.rounded) ago",
+                .warning,
+                "the oldest push that waits is of an event \(oldest.rounded) ago"
+                    + (status.oldestWaitingEvent.map { ", \($0.words)" } ?? ""),
                 "see what it waits for: lamplighter explain, with its subject")
         }
     }
@@ -314,9 +323,10 @@ struct Diagnosis {
                 .warning,
                 "events come faster than their pushes are sent: the lag is "
                     + "\(Int(status.lag).counted("record")), "
-                    + "\(Int(status.lag - earlier.lag).withCommas) more than \(over.rounded) ago",
+                    + "\(Int(status.lag - earlier.lag).withCommas) more than \(over.rounded) ago"
+                    + (status.demand.words ?? ""),
                 "add workers, up to one for each partition; if the CPU is idle, raise "
-                    + "apns.connectionsMax")
+                    + "apns.connectionsMax; drop or limit who asks for too much")
         }
     }
 
@@ -372,6 +382,13 @@ struct Diagnosis {
                 .warning, "\(part) were set aside in the last \(over.rounded): \(text)",
                 "what they say has no effect; compare what writes them with docs/records.md, and "
                     + "the apps with those of the credentials (the log names some records)")
+        }
+    }
+
+    private mutating func checkMisplaced() {
+        for topic in status.misplaced where topic.records.count > 0 {
+            report(
+                .warning, topic.records.text(in: topic.topic), MisplacedRecords.remedy)
         }
     }
 

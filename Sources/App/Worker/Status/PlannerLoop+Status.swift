@@ -41,7 +41,7 @@ extension PlannerLoop {
         status.unread = unread
         status.setAside = setAside
         status.misplaced = misplaced
-        status.deadLetters = pipeline.deadLetters.map(WorkerStatus.ReasonCount.init)
+        status.deadLetters = pipeline.deadLetters
         status.redelivered = consumer?.redelivered ?? 0
         let routing = plan.routing
         status.breakerPhases = pipeline.breakerPhases.map {
@@ -60,6 +60,8 @@ extension PlannerLoop {
         status.budgets = pipeline.budgetUses(now: now)
         status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
         status.oldestWaiting = pipeline.oldestWaiting(now: now)
+        status.oldestWaitingEvent = pipeline.oldestWaitingEvent
+        status.demand = pipeline.demand(now: now)
         status.oldestUncommitted = pipeline.oldestUncommitted(now: now)
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics

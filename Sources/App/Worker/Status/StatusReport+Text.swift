@@ -21,7 +21,7 @@ extension StatusReport {
             + (passedOver ?? []).map { ("passed over", $0.text) }
             + setAside.map { ("set aside", $0.text) }
             + (misplaced ?? []).map { ("misplaced", $0.text) }
-            + budgetRows + [("totals", totalsText)]
+            + budgetRows + (demand?.rows ?? []) + [("totals", totalsText)]
         // A single problem is in the summary.
         let findings = (problems.count > 1 ? problems : []).flatMap { problem in
             [(problem.severity.rawValue, problem.summary), ("", problem.remedy)]
@@ -220,6 +220,33 @@ extension StatusReport.Budget {
 extension StatusReport.SubjectOverBudget {
     fileprivate var text: String {
         "\(subject) of \(app): \(pushes.counted("push", plural: "pushes"))"
+    }
+}
+
+extension StatusReport.Demand {
+    /// So many subjects, topics and apps are shown.
+    private static let shown = 3
+
+    /// Nothing where nobody has asked for a push.
+    fileprivate var rows: [(String, String)] {
+        guard pushes > 0 else { return [] }
+        let head =
+            "about \(pushes.counted("push", plural: "pushes")) asked for in "
+            + "\(StatusReport.seconds(overSeconds)): \(text(of: topics)); \(text(of: apps))"
+        let most = subjects.prefix(Self.shown).map { subject in
+            "\(subject.unit) \(subject.name) of \(subject.app): \(share(subject.pushes)), "
+                + "\(subject.audience.withCommas) for each event, "
+                + "from \(subject.topic)"
+        }
+        return [("demand", head)] + most.map { ("", $0) }
+    }
+
+    private func text(of parts: [Part]) -> String {
+        parts.prefix(Self.shown).map { "\($0.name) \(share($0.pushes))" }.joined(separator: ", ")
+    }
+
+    private func share(_ part: Int) -> String {
+        "\(Int((min(1, max(0, Double(part) / Double(pushes))) * 100).rounded())) %"
     }
 }
 

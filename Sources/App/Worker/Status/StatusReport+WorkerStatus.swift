@@ -65,6 +65,7 @@ extension StatusReport {
                 app: $0.app, subject: String(decoding: $0.subject, as: UTF8.self),
                 pushes: $0.pushes)
         }
+        demand = Demand(status.demand)
         pushes = status.pushes.map {
             Push(
                 app: $0.app, type: $0.type.name, outcome: $0.outcome, reason: $0.reason,
@@ -171,7 +172,26 @@ extension StatusReport.Waiting {
         unacknowledged = status.load.unacknowledged
         payloadBytes = status.load.payloadBytes
         oldestWaitingSeconds = status.oldestWaiting?.shown
+        oldestWaitingTopic = status.oldestWaitingEvent?.topic
+        oldestWaitingSubject = status.oldestWaitingEvent.flatMap {
+            $0.subject.isEmpty ? nil : String(decoding: $0.subject, as: UTF8.self)
+        }
         oldestUncommittedSeconds = status.oldestUncommitted?.shown
+    }
+}
+
+extension StatusReport.Demand {
+    fileprivate init(_ demand: PushDemand) {
+        overSeconds = demand.over.shown
+        pushes = demand.pushes
+        subjects = demand.subjects.map {
+            Subject(
+                app: $0.app, unit: $0.isKind ? "kind" : "subject",
+                name: String(decoding: $0.subject, as: UTF8.self), topic: $0.topic,
+                pushes: $0.pushes, audience: $0.audience)
+        }
+        topics = demand.topics.map { Part(name: $0.topic, pushes: $0.pushes) }
+        apps = demand.apps.map { Part(name: $0.app, pushes: $0.pushes) }
     }
 }
 

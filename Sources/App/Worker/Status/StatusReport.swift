@@ -37,6 +37,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// Nil in the report of a worker from before there were budgets.
     package var budgets: [Budget]?
     package var subjectsOverBudget: [SubjectOverBudget]?
+    /// Nil in the report of a worker from before it was followed.
+    package var demand: Demand?
 
     package struct Worker: Codable, Sendable, Equatable {
         package var id: String
@@ -105,6 +107,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var unacknowledged: Int
         package var payloadBytes: Int
         @Nullable package var oldestWaitingSeconds: Double?
+        @Nullable package var oldestWaitingTopic: String?
+        @Nullable package var oldestWaitingSubject: String?
         @Nullable package var oldestUncommittedSeconds: Double?
     }
 
@@ -171,6 +175,30 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var pushes: Int
     }
 
+    /// Who has asked for most pushes in the last minute or two.
+    package struct Demand: Codable, Sendable, Equatable {
+        package struct Subject: Codable, Sendable, Equatable {
+            package var app: String
+            /// `subject`, or `kind` for events of a whole kind.
+            package var unit: String
+            package var name: String
+            package var topic: String
+            package var pushes: Int
+            package var audience: Int
+        }
+
+        package struct Part: Codable, Sendable, Equatable {
+            package var name: String
+            package var pushes: Int
+        }
+
+        package var overSeconds: Double
+        package var pushes: Int
+        package var subjects: [Subject]
+        package var topics: [Part]
+        package var apps: [Part]
+    }
+
     package struct SetAside: Codable, Sendable, Equatable {
         package var topic: String
         package var unit: String
@@ -196,6 +224,15 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var outcome: String
         package var reason: String
         package var count: Int
+    }
+}
+
+extension KeyedDecodingContainer {
+    /// A worker from before there was the member leaves it out.
+    func decode<Value>(
+        _ type: Nullable<Value>.Type, forKey key: Key
+    ) throws -> Nullable<Value> {
+        try decodeIfPresent(type, forKey: key) ?? Nullable(wrappedValue: nil)
     }
 }
 

@@ -247,7 +247,7 @@ extension WorkerMetrics {
             "lamplighter_dead_letters_written_total", .counter, labels: ["reason"],
             "Dead letters that were written; `other` stands for reasons that Apple does not document."
         ) { status in
-            labelled("reason", status.deadLetters.map { ($0.reason, $0.count) })
+            labelled("reason", status.lettersByReason)
         },
         counter(
             "lamplighter_failures_merged_total",

@@ -56,6 +56,10 @@ struct WorkerStatus: Sendable {
     /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
     /// none waits.
     var oldestWaiting: Duration?
+    /// What that event is about, where it is known.
+    var oldestWaitingEvent: WaitingEvent?
+    /// Who has asked for most pushes in the last minute or two.
+    var demand = PushDemand()
     /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
     /// none.
     var oldestUncommitted: Duration?
@@ -78,8 +82,8 @@ struct WorkerStatus: Sendable {
     var setAside: [SetAsideCount] = []
     /// Records that are in other partitions than those of their keys, by topic.
     var misplaced: [MisplacedTopic] = []
-    /// Dead letters that were written, by reason.
-    var deadLetters: [ReasonCount] = []
+    /// Dead letters that were written.
+    var deadLetters: [LetterKind: Int] = [:]
     /// Records of events that were read again after a rebalance or a restart of the consumer.
     var redelivered = 0
     /// The phase of each credential's circuit breaker, and of those of the routes that have opened.
@@ -112,6 +116,12 @@ struct WorkerStatus: Sendable {
     var isCurrent = true
     /// Whether the planner has not turned yet: it still waits for Kafka's topics.
     var isStarting = false
+
+    /// How many dead letters were written, by reason in alphabetical order.
+    var lettersByReason: [(String, Int)] {
+        let counts = deadLetters.reduce(into: [:]) { $0[$1.key.reason, default: 0] += $1.value }
+        return counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
 
     /// The records of events that are not committed yet.
     var lag: Int64 { partitions.reduce(0) { $0 + ($1.lag ?? 0) } }
@@ -155,7 +165,7 @@ struct WorkerStatus: Sendable {
         /// What had been set aside when the index was complete for the first time.
         var replayed: [SetAsideCount] = []
         var events: [EventCount] = []
-        var deadLetters: [ReasonCount] = []
+        var deadLetters: [LetterKind: Int] = [:]
         var roundTrips = LatencyHistogram()
         var eventToAccepted: [PushLatency] = []
     }
@@ -254,11 +264,6 @@ struct WorkerStatus: Sendable {
     struct MisplacedTopic: Sendable {
         var topic: String
         var records: MisplacedRecords
-    }
-
-    struct ReasonCount: Sendable {
-        var reason: String
-        var count: Int
     }
 
     /// The phase of the circuit breaker of a credential in one environment, or of one of its APNs

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import KafkaLog
+
+extension MisplacedRecords {
+    /// What is wrong with a topic, as text that a sentence can begin with.
+    package func text(in topic: String) -> String {
+        "\(count.counted("record")) of \(topic) \(count == 1 ? "is" : "are") not in the "
+            + "\(count == 1 ? "partition of its key" : "partitions of their keys"), such as \(partition)/\(offset), which belongs in "
+            + "partition \(home): after a restart an older one may win"
+    }
+
+    /// What to do.
+    package static let remedy =
+        "set partitioner=murmur2_random in what writes them, unless the topic has just got more "
+        + "partitions, and write them again (docs/kafka.md, Partitioner)"
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Planning
+package import PushModel
+
+/// Which subjects, topics and apps ask for most pushes, in the last minute or two: an event asks for a
+/// push to each entry of its subject's list. Every `stride`-th push that is asked for stands for
+/// `stride` of them, so that an event of many is counted by its size, and one of few costs a
+/// subtraction. About 8 KiB.
+struct DemandTally {
+    /// A prime, so that traffic which repeats itself is not met at the same place each time. With
+    /// 64 subjects to compare it costs two to three instructions for each push.
+    static let stride = 127
+    static let period = Duration.seconds(60)
+
+    private struct Period {
+        var startedAt: MonotonicTime
+        var pushes = 0
+        var subjects = FrequentSubjects()
+        /// By the topic's position.
+        var topics: [Int: Int] = [:]
+        var apps: [AppID: Int] = [:]
+    }
+
+    /// How many more are asked for before one is looked at.
+    var left = stride
+    private var current: Period?
+    private var previous: Period?
+
+    /// An event after which `left` is not positive. Not inlined: of small events one in a hundred.
+    ///
+    /// - Parameters:
+    ///   - seen: of its subject. The count is ours.
+    ///   - share: of the list that this worker is to send to; 1 unless others have a part, 0 for none.
+    @inline(never)
+    mutating func look(at seen: FrequentSubjects.Entry, share: Double, now: MonotonicTime) {
+        let strides = -left / Self.stride + 1
+        left += strides * Self.stride
+        guard share > 0 else { return }
+        turn(now)
+        var seen = seen
+        seen.count = Int(Double(strides * Self.stride) * share)
+        current?.pushes += seen.count
+        current?.subjects.count(seen)
+        current?.topics[Int(seen.topic), default: 0] += seen.count
+        current?.apps[seen.app, default: 0] += seen.count
+    }
+
+    /// Begins another period where the last one is over.
+    private mutating func turn(_ now: MonotonicTime) {
+        if let current, now - current.startedAt < Self.period { return }
+        // One that is over for long is no part of the last minutes.
+        previous = current.flatMap { now - $0.startedAt < Self.period * 2 ? $0 : nil }
+        current = Period(startedAt: now)
+    }
+
+    /// What was asked for, and since when.
+    mutating func sum(_ now: MonotonicTime) -> Sum {
+        turn(now)
+        let periods = [previous, current].compactMap { $0 }
+        var sum = Sum(since: periods.first?.startedAt ?? now)
+        for period in periods {
+            sum.pushes += period.pushes
+            sum.topics.merge(period.topics, uniquingKeysWith: +)
+            sum.apps.merge(period.apps, uniquingKeysWith: +)
+            for entry in period.subjects.entries {
+                let known = sum.subjects.firstIndex {
+                    $0.subject == entry.subject && $0.tag == entry.tag
+                }
+                var entry = entry
+                if let known {
+                    entry.count += sum.subjects[known].count
+                    sum.subjects[known] = entry
+                } else {
+                    sum.subjects.append(entry)
+                }
+            }
+        }
+        return sum
+    }
+
+    struct Sum {
+        var since: MonotonicTime
+        var pushes = 0
+        var subjects: [FrequentSubjects.Entry] = []
+        var topics: [Int: Int] = [:]
+        var apps: [AppID: Int] = [:]
+    }
+}
+
+/// Who asks for most pushes, the first of them first. Figures are estimates: too high by as much as the
+/// rarest that is told apart, and to within some hundreds.
+package struct PushDemand: Sendable {
+    package struct Subject: Sendable {
+        package var app: String
+        package var subject: [UInt8]
+        /// Whether it is a kind of controls and widgets, which events of whole kinds are for.
+        package var isKind = false
+        /// Of the latest event.
+        package var topic: String
+        package var pushes: Int
+        /// How many entries its list had at the latest event.
+        package var audience: Int
+
+        package init(app: String, subject: [UInt8], topic: String, pushes: Int, audience: Int) {
+            self.app = app
+            self.subject = subject
+            self.topic = topic
+            self.pushes = pushes
+            self.audience = audience
+        }
+    }
+
+    /// The time that the figures are of.
+    package var over = Duration.zero
+    package var pushes = 0
+    package var subjects: [Subject] = []
+    package var topics: [(topic: String, pushes: Int)] = []
+    package var apps: [(app: String, pushes: Int)] = []
+
+    /// The most that are named of each.
+    static let most = 10
+
+    package init() {}
+}
+
+extension PushPipeline {
+    /// Who has asked for most pushes in the last minute or two.
+    package mutating func demand(now: Now) -> PushDemand {
+        let sum = fanOut.demand.sum(now.monotonic)
+        var demand = PushDemand()
+        demand.over = now.monotonic - sum.since
+        demand.pushes = sum.pushes
+        func first<Key>(_ counts: [Key: Int]) -> [(Key, Int)] {
+            counts.sorted { $0.value > $1.value }.prefix(PushDemand.most).map { ($0, $1) }
+        }
+        demand.topics = first(sum.topics).map { (book.origins.names[$0], $1) }
+        demand.apps = first(sum.apps).map { (book.routing.name(of: $0), $1) }
+        for entry in sum.subjects.sorted(by: { $0.count > $1.count }).prefix(PushDemand.most) {
+            let subject = book.subject(entry.subject, tag: entry.tag, app: entry.app)
+            // Nobody shows it any more.
+            guard !subject.isEmpty else { continue }
+            var told = PushDemand.Subject(
+                app: book.routing.name(of: entry.app), subject: subject,
+                topic: book.origins.names[Int(entry.topic)], pushes: entry.count,
+                audience: entry.audience)
+            told.isKind = book.audience.isKindWide(entry.subject)
+            demand.subjects.append(told)
+        }
+        return demand
+    }
+}
