@@ -211,7 +211,7 @@ struct CheckCommand: AsyncParsableCommand {
     /// Compacted topics that somebody has written to with another partitioner lately.
     private func misplaced(_ configuration: Configuration) -> [String] {
         let topics = configuration.kafka.topics
-        return [topics.registrations, topics.suppressions].compactMap { topic in
+        return [topics.registrations, topics.suppressions].compactMap { topic -> String? in
             do {
                 let found = try TopicSweep.misplaced(
                     among: Self.placesLooked, of: topic, configuration)
