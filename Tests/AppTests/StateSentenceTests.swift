@@ -103,6 +103,11 @@ internal import Testing
         State(sentence: "Pushes of credential home in production wait: APNs has not answered") {
             $0.pools = [Self.pool { ($0.connections, $0.silence) = (1, .seconds(3)) }]
         },
+        State(sentence: "3 records of orders: a condition met a text", severity: .warning) {
+            $0.recordNotes = [
+                .init(topic: "orders", message: "a condition met a text", count: 3)
+            ]
+        },
         State(sentence: "1 of the 4 connections of credential home", severity: .warning) {
             $0.pools = [Self.pool { ($0.connections, $0.connectionsIll) = (4, 1) }]
         },
@@ -227,7 +232,8 @@ internal import Testing
     private static func members(of status: WorkerStatus) -> [String: String] {
         Dictionary(
             uniqueKeysWithValues: Mirror(reflecting: status).children.map {
-                ($0.label ?? "", String(reflecting: $0.value))
+                // Sorted, since a set has no order.
+                ($0.label ?? "", String(String(reflecting: $0.value).sorted()))
             })
     }
 

@@ -11,7 +11,7 @@ internal import Synchronization
 /// A listener on a port of its own for the time of one test.
 final class ListenerFixture: Sendable {
     let questions = Mutex<[HTTPQuestion]>([])
-    /// A value, since a closure that trails the arguments says the limits.
+    /// A value, since the last closure of the call says the limits.
     struct Admission {
         let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
     }

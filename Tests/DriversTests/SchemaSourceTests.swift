@@ -217,7 +217,7 @@ import Testing
             $0.password = Secret("hunter2")
         }
         let text = reason(answer(wrong, 1, seconds: 1))
-        #expect(text.hasSuffix("answers 401") && !text.contains("hunter2"))
+        #expect(text.contains("answers 401") && !text.contains("hunter2"))
         var settings = RegistrySettings(urls: [server.url])
         settings.password = Secret("hunter2")
         #expect(!"\(settings)".contains("hunter2"))

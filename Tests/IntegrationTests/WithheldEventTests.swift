@@ -8,14 +8,14 @@ import Testing
 /// What an operator does about an event of too many tokens, and reads in the history afterwards.
 @Suite(
     .serialized,
-    .fleet(TestPlan(workers: 2, registrationGrace: .milliseconds(200), fanOutMax: 3)))
+    .fleet(TestPlan(workers: 2, registrationGrace: .milliseconds(200), fanOutMax: 4)))
 struct `An event that is withheld` {
     private let fleet: Fleet
 
     init() throws { fleet = try #require(Fleet.current) }
 
     @Test func `it waits until dead-letters redrive releases it, and others go on`() async throws {
-        let tokens = (0..<4).map { _ in TestToken() }
+        let tokens = (0..<5).map { _ in TestToken() }
         let other = TestToken()
         for token in tokens { try fleet.register(.controls([token], show: ["crowd"])) }
         try fleet.register(.controls([other], show: ["one"]))

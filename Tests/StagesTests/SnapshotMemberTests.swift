@@ -51,7 +51,7 @@ import Testing
         #expect(
             Self.refused(#"{\#(places),"sequence":1,"handlers":{"Garage":[]}}"#, isSet: true) == nil
         )
-        // null counts as absent.
+        // A member without a value counts as absent.
         #expect(Self.refused(#"{"targets":[],"sequence":null,"note":null}"#) == nil)
     }
 

@@ -7,7 +7,7 @@ internal import HTTPListener
 internal import LinuxIO
 internal import Synchronization
 
-/// Passes requests on to the replicas that own their keys. Each of these has a lane of its own, with
+/// Passes requests on to the replicas that own their keys. Each of these has a queue of its own, with
 /// its queue, its threads and a circuit breaker, so that one that does not answer keeps no request for
 /// another waiting.
 final class Forwarder: Sendable {
@@ -29,45 +29,45 @@ final class Forwarder: Sendable {
         var signature: String?
     }
 
-    private let lanes = Mutex<(byBase: [String: ForwardingLane], isClosed: Bool)>(([:], false))
+    private let queues = Mutex<(byBase: [String: PeerQueue], isClosed: Bool)>(([:], false))
     private let caFile: String?
 
     /// Replicas of former addresses are forgotten where there are more.
-    private static let lanesMax = 64
+    private static let queuesMax = 64
 
     init(caFile: String?) { self.caFile = caFile }
 
     /// The owner's answer; nil if there was none in time, or if it has answered nobody lately.
     func answer(to request: Request) async -> Answer? {
-        guard let lane = lane(to: request.base) else { return nil }
-        return await lane.answer(to: request)
+        guard let queue = queue(to: request.base) else { return nil }
+        return await queue.answer(to: request)
     }
 
-    private func lane(to base: String) -> ForwardingLane? {
-        lanes.withLock { lanes in
-            if lanes.isClosed { return nil }
-            if let lane = lanes.byBase[base] { return lane }
-            if lanes.byBase.count >= Self.lanesMax {
-                for lane in lanes.byBase.values { lane.close() }
-                lanes.byBase = [:]
+    private func queue(to base: String) -> PeerQueue? {
+        queues.withLock { queues in
+            if queues.isClosed { return nil }
+            if let queue = queues.byBase[base] { return queue }
+            if queues.byBase.count >= Self.queuesMax {
+                for queue in queues.byBase.values { queue.close() }
+                queues.byBase = [:]
             }
-            let lane = ForwardingLane(caFile: caFile)
-            guard lane.start() else { return nil }
-            lanes.byBase[base] = lane
-            return lane
+            let queue = PeerQueue(caFile: caFile)
+            guard queue.start() else { return nil }
+            queues.byBase[base] = queue
+            return queue
         }
     }
 
     func close() {
-        lanes.withLock { lanes in
-            lanes.isClosed = true
-            for lane in lanes.byBase.values { lane.close() }
+        queues.withLock { queues in
+            queues.isClosed = true
+            for queue in queues.byBase.values { queue.close() }
         }
     }
 }
 
 /// The requests for one replica. A few threads keep connections to it open.
-private final class ForwardingLane: Sendable {
+private final class PeerQueue: Sendable {
     private typealias Job = (
         request: Forwarder.Request, reply: CheckedContinuation<Forwarder.Answer?, Never>
     )

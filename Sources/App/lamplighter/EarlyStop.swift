@@ -4,22 +4,26 @@
 import LinuxIO
 import ServiceLifecycle
 
-/// Ends its group at once if SIGTERM or SIGINT has come before the group listened for them.
-///
-/// A group starts its services when it listens, so none falls between `StopRequests` and the group.
+/// Ends its group if SIGTERM or SIGINT has come before the group listened for them: until `StopLimit`
+/// listens they are counted by `StopRequests`, and from then on it tells of each.
 struct EarlyStop: Service {
+    /// `StopLimit`'s.
+    let requests: AsyncStream<Void>
     /// How long the stop may take.
     let limit: @Sendable () -> Duration
 
     func run() async throws {
         guard StopRequests.received == 0 else { return StopWatch.limit(limit()) }
-        try? await gracefulShutdown()
+        for await _ in requests.cancelOnGracefulShutdown() { return }
     }
 }
 
 extension ServiceGroupConfiguration.ServiceConfiguration {
-    static func earlyStop(within limit: @escaping @Sendable () -> Duration) -> Self {
+    static func early(
+        _ stop: StopLimit, within limit: @escaping @Sendable () -> Duration
+    ) -> Self {
         .init(
-            service: EarlyStop(limit: limit), successTerminationBehavior: .gracefullyShutdownGroup)
+            service: EarlyStop(requests: stop.requests, limit: limit),
+            successTerminationBehavior: .gracefullyShutdownGroup)
     }
 }

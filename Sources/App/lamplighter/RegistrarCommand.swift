@@ -45,7 +45,7 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
-                    .earlyStop(within: limit),
+                    .early(stop, within: limit),
                     .init(
                         service: registrar, successTerminationBehavior: .gracefullyShutdownGroup),
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))

@@ -50,7 +50,7 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
             configuration: ServiceGroupConfiguration(
                 // Services stop from the last to the first, so signals are handled to the end.
                 services: [
-                    .earlyStop(within: limit),
+                    .early(stop, within: limit),
                     .init(
                         service: WorkerSignals(
                             worker: worker, options: options, log: log, logger: logger)),

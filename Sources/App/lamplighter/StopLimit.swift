@@ -9,15 +9,23 @@ import LinuxIO
 /// on a queue of its own, since the tasks that are to handle them may be what hangs.
 struct StopLimit {
     private let signals: [any DispatchSourceSignal]
+    /// A signal that has come, wherever the program was.
+    let requests: AsyncStream<Void>
 
     /// - Parameter limit: asked when the signal comes.
     init(_ limit: @escaping @Sendable () -> Duration) throws {
         try StopWatch.start()
         // A serial queue of its own gets a thread even while the pool's are all taken.
         let queue = DispatchQueue(label: "stop-limit")
+        let (requests, continuation) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        self.requests = requests
         signals = [SIGTERM, SIGINT].map { signal in
             let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
-            source.setEventHandler { StopWatch.limit(limit()) }
+            source.setEventHandler {
+                StopWatch.limit(limit())
+                continuation.yield()
+            }
             source.resume()
             return source
         }

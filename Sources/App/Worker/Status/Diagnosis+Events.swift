@@ -41,7 +41,7 @@ extension Diagnosis {
         for note in status.recordNotes.prefix(Self.topicsMax) {
             report(
                 .warning,
-                "of \(note.count.counted("record")) of \(note.topic) \(note.message)",
+                "\(note.count.counted("record")) of \(note.topic): \(note.message)",
                 "see such records with lamplighter check --sample, and correct them or the topic's "
                     + "binding (kafka.events)")
         }
