@@ -139,7 +139,7 @@ extension PushPipeline {
         demand.topics = first(sum.topics).map { (book.origins.names[$0], $1) }
         demand.apps = first(sum.apps).map { (book.routing.name(of: $0), $1) }
         for entry in sum.subjects.sorted(by: { $0.count > $1.count }).prefix(PushDemand.most) {
-            let subject = book.subject(entry.subject, tag: entry.tag, app: entry.app)
+            let subject = book.name(of: entry.subject, tag: entry.tag, app: entry.app)
             // Nobody shows it any more.
             guard !subject.isEmpty else { continue }
             var told = PushDemand.Subject(

@@ -97,6 +97,20 @@ extension PushBook {
         return Array(bytes)
     }
 
+    /// The subject, or the name of a kind if the list is of all that is of that kind; empty if nobody
+    /// shows it any more.
+    func name(of list: SubjectID, tag: UInt32, app: AppID) -> [UInt8] {
+        guard list != .none, audience.isKindWide(list) else {
+            return subject(list, tag: tag, app: app)
+        }
+        let bytes = audience.subjectBytes(of: list)
+        let hash = audience.hash(app, bytes, isKindWide: true)
+        guard UInt32(truncatingIfNeeded: hash) == tag,
+            audience.kindWide(app, bytes, hash: hash) == list
+        else { return [] }
+        return Array(bytes)
+    }
+
     /// The position as records give it. A dead letter must name an event, so an unknown position
     /// becomes the first offset of the first topic.
     func source(_ position: RecordPosition?) -> DeadLetter.Source {

@@ -219,6 +219,55 @@ internal import Testing
     }
 
     @Test(arguments: [
+        (#""{\"state\":1}""#, #""{\"state\":2}""#, "order-1"),
+        (#""{\"state\":1}""#, #""{\"state\":1}""#, "filtered"),
+        (#"{"state":1}"#, #"{"state":2}"#, "order-1"),
+        (#"{"state":1}"#, #"{"state":1}"#, "filtered"),
+        ("null", #""{\"state\":1}""#, "order-1"),
+    ])
+    func `a change inside of a text of JSON is a change`(
+        before: String, after: String, expected: String
+    ) {
+        let envelope = Self.envelope(
+            "u", before: #"{"id":1,"data":\#(before)}"#, after: #"{"id":1,"data":\#(after)}"#)
+        let outcome = Self.outcome(envelope) {
+            $0.conditions = [.init(field: FieldPath("/data/state")!, tests: [.changed(true)])]
+        }
+        #expect(outcome == expected)
+    }
+
+    @Test(arguments: [#"{"count":1}"#, "{}"])
+    func `a text stays a text unless a field inside of it is read`(meta: String) throws {
+        let payload = try! PushTemplate(
+            .map([
+                ("aps", .map([("alert", .text("x"))])), ("raw", .text("{/body}")),
+                (
+                    "count",
+                    .map([("$field", .text("/meta/count")), ("default", .literal("0"))])
+                ),
+            ]))
+        let event = try decodeEvent(
+            #"{"id":1,"body":"{\"a\":1}","meta":\#(meta)}"#,
+            binding: Self.rows {
+                $0.decode = .json
+                $0.push.payload = payload
+            })
+        let body = try #require(event.payload)
+        #expect(body.contains(#""raw":"{\"a\":1}""#))
+    }
+
+    @Test(arguments: ["1e999", "-1e400", "[1e999]", #"{"a\"":1E309}"#])
+    func `a payload has no number that phones refuse`(number: String) {
+        let value = #"{"id":1,"n":\#(number)}"#
+        let binding = Self.rows {
+            $0.decode = .json
+            $0.push.payload = try! PushTemplate(
+                .map([("aps", .map([("alert", .text("x"))])), ("n", .text("{/n}"))]))
+        }
+        #expect(refusal { _ = try decodeEvent(value, binding: binding) } == .invalidPayload)
+    }
+
+    @Test(arguments: [
         (#"{"payload":"{\"id\":42}"}"#, "order-42"), (#"{"payload":{"id":42}}"#, "order-42"),
         (#""{\"payload\":{\"id\":42}}""#, "order-42"),
         (#"{"schema":{"type":"string"},"payload":"{\"id\":\"42\"}"}"#, "order-42"),

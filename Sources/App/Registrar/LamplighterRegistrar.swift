@@ -153,7 +153,9 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         }
         settings.limits.bodyBytesMax = limits.bodyBytesMax
         settings.limits.connectionsMax = connectionsMax
-        settings.limits.connectionsPerPeerMax = connectionsMax
+        // Behind one address there may be all phones: what is idle longest gives way to a newcomer, whose
+        // place is taken before that one's is given back.
+        settings.limits.connectionsPerPeerMax = connectionsMax + 2
         settings.limits.requestsPerSecondMax = nil
         settings.limits.idleTimeout = .seconds(60)
         settings.limits.connectionLifetimeMax = .seconds(600)
@@ -216,7 +218,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 return .text("the registrations topic is not known yet", status: 503)
             }
             let without = owners.urls.indices.filter {
-                owners.urls[$0] == nil && !own.contains(Int32($0))
+                !owners.isAnnounced[$0] && !own.contains(Int32($0))
             }
             guard without.isEmpty else {
                 return .text(

@@ -16,6 +16,9 @@ final class OwnerDirectory: Sendable {
         /// The URL of each partition's owner; nil where there is none, or one that cannot be reached
         /// by others.
         var urls: [String?] = []
+        /// Whether anybody says that they own it: in the midst of a change of the replicas' token those of
+        /// the other token do, who cannot be reached by this one and yet are no reason to be unready.
+        var isAnnounced: [Bool] = []
         /// Whether a look at Kafka has succeeded.
         var isKnown: Bool { !urls.isEmpty }
     }
@@ -94,7 +97,9 @@ final class OwnerDirectory: Sendable {
             let announced = try source.announcements(of: count, timeout: Self.timeout)
             // Whoever may commit offsets for the group could send requests wherever they like.
             let urls = announced.map { $0.flatMap { seal?.url(in: $0) } }
-            state.withLock { $0.owners = Owners(urls: urls) }
+            state.withLock {
+                $0.owners = Owners(urls: urls, isAnnounced: announced.map { $0 != nil })
+            }
             return zip(announced, urls).contains { $0 != nil && $1 == nil } && seal != nil
                 ? "a partition's owner announces an address that no registrar has signed" : nil
         } catch {

@@ -19,6 +19,8 @@ struct RequestAdmission: Sendable {
     let route: RegistrarRoute
     let asker: Asker
 
+    var isReplica: Bool { if case .replica = asker { true } else { false } }
+
     /// Who pays for the memory that the request takes; empty for somebody who has not shown it.
     var payer: String {
         switch asker {
@@ -36,7 +38,8 @@ extension RegistrarService {
         case .success(let admission):
             return .admitted(
                 HTTPAdmitted(
-                    caller: admission.payer, bodyBytesMax: bodyBytesMax(admission),
+                    caller: admission.payer, isReplica: admission.isReplica,
+                    bodyBytesMax: bodyBytesMax(admission),
                     finding: admission))
         case .failure(let refusal):
             let answer = refusal.reply.answer

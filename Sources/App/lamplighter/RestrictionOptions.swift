@@ -103,7 +103,7 @@ struct RestrictionDetails: ParsableArguments {
 
     /// The restrictions that stand, and how long the record may take to be acknowledged. Whoever may
     /// write to the topic need not have the right to read it, and a restriction must not wait for
-    /// that; but where no broker has answered, one more second is enough to try.
+    /// that; but where no broker has answered within the time for that, it is tried once more for as long.
     private func look(
         _ configuration: Configuration
     ) -> (standing: [Restriction.Scope: Restriction], writeMax: Duration) {
@@ -113,7 +113,7 @@ struct RestrictionDetails: ParsableArguments {
         } catch {
             StandardError.write("cannot tell what it replaces: \(Failure(error).message)")
             return switch error {
-            case KafkaError.unreachable, KafkaError.noConnection: ([:], .seconds(1))
+            case KafkaError.unreachable, KafkaError.noConnection: ([:], Self.lookMax)
             default: ([:], ordinary)
             }
         }

@@ -25,6 +25,8 @@ struct TopicSweep {
     /// How long Kafka may send neither a record nor an end before it counts as unavailable.
     private static let silenceMax = Duration.seconds(20)
     private static let batch = 1000
+    /// For looking where records are.
+    private static let placesTimeMax = Duration.seconds(5)
 
     init(
         _ configuration: Configuration, topic: String, tail: Int? = nil,
@@ -44,11 +46,13 @@ struct TopicSweep {
         for tail in [count, nil] {
             var left = 100_000
             do {
-                return try TopicSweep(configuration, topic: topic, tail: tail)
-                    .sweep(upTo: nil) { _ in
-                        left -= 1
-                        return left > 0
-                    }.misplaced
+                return try TopicSweep(
+                    configuration, topic: topic, tail: tail, within: Self.placesTimeMax
+                )
+                .sweep(upTo: nil) { _ in
+                    left -= 1
+                    return left > 0
+                }.misplaced
             } catch is ShorterLog {
                 continue
             }

@@ -23,6 +23,11 @@ package struct JSONPointer: Sendable, Hashable {
         self.steps = steps
     }
 
+    private init(steps: [[UInt8]]) { self.steps = steps }
+
+    /// Its outermost step alone.
+    package var first: JSONPointer { JSONPointer(steps: Array(steps.prefix(1))) }
+
     private static func unescaped(_ step: Substring.UTF8View) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = step[...]

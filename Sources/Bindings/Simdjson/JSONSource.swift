@@ -3,15 +3,13 @@
 
 internal import CSimdjson
 
-/// Finds in a document's text what its tape does not have: the digits that a number was written with,
-/// and escapes of lone surrogates. It goes forward only, so that whoever asks for one value after
-/// another walks the document once.
+/// Finds in a document's text what its tape does not have: the digits that a number was written with.
+/// It goes forward only, so that whoever asks for one value after another walks the document once.
 struct JSONSource {
     private let tape: UnsafePointer<UInt64>
     private let text: UnsafePointer<UInt8>
     /// Where scalars, brackets, colons and commas are in the text, in order.
     private let positions: UnsafePointer<UInt32>
-    private let flags: UInt64
     /// The scalars before this word of the tape are those before this position.
     private var word = 1
     private var position = 0
@@ -21,10 +19,7 @@ struct JSONSource {
         let tail = value.tail
         text = UnsafePointer(bitPattern: UInt(tail[0]))!
         positions = UnsafePointer(bitPattern: UInt(tail[1]))!
-        flags = tail[2]
     }
-
-    var hasMendedStrings: Bool { flags & UInt64(CSIMDJSON_MENDED_STRINGS) != 0 }
 
     /// A number as it is written.
     mutating func number(at index: Int) -> UnsafeRawBufferPointer {
@@ -32,16 +27,6 @@ struct JSONSource {
         var count = 1
         while Self.isOfNumber(start[count]) { count += 1 }
         return UnsafeRawBufferPointer(start: start, count: count)
-    }
-
-    /// A string as it is written, with its quotation marks and escapes.
-    mutating func string(at index: Int) -> UnsafeRawBufferPointer {
-        let start = text + start(of: index)
-        var count = 1
-        while start[count] != UInt8(ascii: "\"") {
-            count += start[count] == UInt8(ascii: "\\") ? 2 : 1
-        }
-        return UnsafeRawBufferPointer(start: start, count: count + 1)
     }
 
     /// - Parameter index: the word of a scalar, at or after that of the call before.
@@ -88,7 +73,8 @@ extension JSONValue {
         tape + Int(tape[0] & 0x00FF_FFFF_FFFF_FFFF)
     }
 
-    var hasMendedNumbers: Bool { tail[2] & UInt64(CSIMDJSON_MENDED_NUMBERS) != 0 }
+    /// Whether it may have numbers that no double or integer of 64 bits is.
+    package var hasMendedNumbers: Bool { tail[2] & UInt64(CSIMDJSON_MENDED_NUMBERS) != 0 }
 
     var writtenNumber: UnsafeRawBufferPointer {
         var source = JSONSource(of: self)

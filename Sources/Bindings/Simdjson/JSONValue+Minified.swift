@@ -5,18 +5,16 @@ extension JSONValue {
     /// Appends this value as JSON without white space; false, with `output` as it was, when that
     /// would make it longer than `bytesMax`.
     ///
-    /// Strings keep only the escapes they need, numbers stay as they are written, duplicate members
+    /// Strings keep only the escapes they need, and have U+FFFD in place of a lone surrogate, which no
+    /// phone reads. Numbers stay as they are written, duplicate members
     /// stay in their order. The work is bounded by `bytesMax`, and by the document's scalars.
     package func minify(into output: inout [UInt8], bytesMax: Int) -> Bool {
-        let start = output.count
-        var source = JSONSource(of: self)
-        if write(to: &output, bytesMax: bytesMax, &source), output.count <= bytesMax { return true }
-        output.removeSubrange(start...)
-        return false
+        var minifier = JSONMinifier(of: self)
+        return minifier.append(self, to: &output, bytesMax: bytesMax)
     }
 
     /// Recursion goes no deeper than the parser's `depthMax`.
-    private func write(
+    fileprivate func write(
         to output: inout [UInt8], bytesMax: Int, _ source: inout JSONSource
     ) -> Bool {
         guard output.count <= bytesMax else { return false }
@@ -26,7 +24,7 @@ extension JSONValue {
         case .string:
             let text = text(at: index)
             guard text.count <= bytesMax else { return false }
-            Self.append(text, at: index, to: &output, &source)
+            JSONString.append(text, to: &output)
         case .signed: output.append(contentsOf: Int64(bitPattern: tape[index + 1]).description.utf8)
         case .unsigned: output.append(contentsOf: tape[index + 1].description.utf8)
         case .double:
@@ -47,7 +45,7 @@ extension JSONValue {
         for (key, value) in JSONObject(value: self) {
             guard output.count + key.count <= bytesMax else { return false }
             output.append(separator)
-            Self.append(key, at: value.index - 1, to: &output, &source)
+            JSONString.append(key, to: &output)
             output.append(UInt8(ascii: ":"))
             guard value.write(to: &output, bytesMax: bytesMax, &source) else { return false }
             separator = UInt8(ascii: ",")
@@ -55,18 +53,6 @@ extension JSONValue {
         if separator == UInt8(ascii: "{") { output.append(separator) }
         output.append(UInt8(ascii: "}"))
         return true
-    }
-
-    /// A string that had lone surrogates keeps their escapes.
-    private static func append(
-        _ text: UnsafeRawBufferPointer, at index: Int, to output: inout [UInt8],
-        _ source: inout JSONSource
-    ) {
-        if source.hasMendedStrings, hasReplacement(text) {
-            output.append(contentsOf: source.string(at: index))
-        } else {
-            JSONString.append(text, to: &output)
-        }
     }
 
     private func writeElements(
@@ -81,6 +67,27 @@ extension JSONValue {
         if separator == UInt8(ascii: "[") { output.append(separator) }
         output.append(UInt8(ascii: "]"))
         return true
+    }
+}
+
+/// Writes values of one document, in their order, and walks the document once for all of them.
+package struct JSONMinifier {
+    private var source: JSONSource
+
+    /// - Parameter value: any of the document's.
+    package init(of value: JSONValue) { source = JSONSource(of: value) }
+
+    /// Like `JSONValue.minify`.
+    /// - Parameter value: comes after that of the call before.
+    package mutating func append(
+        _ value: JSONValue, to output: inout [UInt8], bytesMax: Int
+    ) -> Bool {
+        let start = output.count
+        if value.write(to: &output, bytesMax: bytesMax, &source), output.count <= bytesMax {
+            return true
+        }
+        output.removeSubrange(start...)
+        return false
     }
 }
 

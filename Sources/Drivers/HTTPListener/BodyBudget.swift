@@ -6,20 +6,33 @@ internal import Synchronization
 /// The memory that the requests of all connections together may take. A request takes what its head
 /// announces before a byte of its body is read, and gives it back with its answer; until there is room
 /// its connection is not read. Nobody has more than a share, so that one caller who sends bodies
-/// slowly keeps no other waiting.
+/// slowly keeps no other waiting. A quarter is kept for other replicas: two that each waited for the
+/// other while their callers have all of it would wait for ever.
 final class BodyBudget: Sendable {
     typealias ID = OpenConnections.ID
+
+    struct Payer: Hashable, Sendable {
+        /// Empty for a stranger, who has not shown who they are.
+        var caller: String
+        /// A stranger's; others' are none of the budget's business.
+        var address = ""
+        var isReplica = false
+
+        var isStranger: Bool { caller.isEmpty }
+    }
 
     private struct Waiter {
         let id: ID
         let bytes: Int
-        let owner: String
+        let payer: Payer
         let wake: @Sendable () -> Void
     }
 
     private struct State {
         var free: Int
-        var taken: [String: Int] = [:]
+        var taken: [Payer: Int] = [:]
+        /// What strangers have together.
+        var strangers = 0
         var waiters: [Waiter] = []
     }
 
@@ -34,45 +47,59 @@ final class BodyBudget: Sendable {
         state = Mutex(State(free: bytes))
     }
 
-    /// What one caller may have: half; those who have not shown who they are, an eighth together.
-    private func share(of owner: String) -> Int { owner.isEmpty ? bytes / 8 : bytes / 2 }
+    /// What one caller may have: half; the strangers of one address, a 64th.
+    private func share(of payer: Payer) -> Int { payer.isStranger ? bytes / 64 : bytes / 2 }
+
+    /// All strangers together.
+    private var strangersMax: Int { bytes / 8 }
+    private var keptForReplicas: Int { bytes / 4 }
 
     /// Takes so many bytes, or waits for them.
     /// - Parameters:
-    ///   - owner: who sends the request; empty for somebody who has not shown it.
+    ///   - payer: who sends the request.
     ///   - wake: is called once they were taken, if they were not at once.
     /// - Returns: whether they were taken at once.
     func take(
-        _ bytes: Int, of owner: String, for id: ID, wake: @escaping @Sendable () -> Void
+        _ bytes: Int, of payer: Payer, for id: ID, wake: @escaping @Sendable () -> Void
     ) -> Bool {
         state.withLock { state in
-            if take(bytes, of: owner, &state) { return true }
-            state.waiters.append(Waiter(id: id, bytes: bytes, owner: owner, wake: wake))
+            if take(bytes, of: payer, &state) { return true }
+            state.waiters.append(Waiter(id: id, bytes: bytes, payer: payer, wake: wake))
             return false
         }
     }
 
-    private func take(_ bytes: Int, of owner: String, _ state: inout State) -> Bool {
-        let taken = state.taken[owner, default: 0]
+    private func take(_ bytes: Int, of payer: Payer, _ state: inout State) -> Bool {
+        let taken = state.taken[payer, default: 0]
         // A request alone may be larger than a share.
-        guard bytes <= state.free, taken == 0 || taken + bytes <= share(of: owner) else {
+        guard bytes <= state.free, taken == 0 || taken + bytes <= share(of: payer) else {
             return false
         }
+        guard payer.isReplica || bytes <= state.free - keptForReplicas || state.taken.isEmpty else {
+            return false
+        }
+        if payer.isStranger {
+            guard state.strangers == 0 || state.strangers + bytes <= strangersMax else {
+                return false
+            }
+            state.strangers += bytes
+        }
         state.free -= bytes
-        state.taken[owner] = taken + bytes
+        state.taken[payer] = taken + bytes
         return true
     }
 
-    func giveBack(_ bytes: Int, of owner: String) {
+    func giveBack(_ bytes: Int, of payer: Payer) {
         let woken = state.withLock { state in
             state.free += bytes
-            let left = state.taken[owner, default: 0] - bytes
-            state.taken[owner] = left > 0 ? left : nil
+            if payer.isStranger { state.strangers -= bytes }
+            let left = state.taken[payer, default: 0] - bytes
+            state.taken[payer] = left > 0 ? left : nil
             guard !state.waiters.isEmpty else { return [Waiter]() }
             var woken: [Waiter] = []
             var waiting: [Waiter] = []
             for waiter in state.waiters {
-                if take(waiter.bytes, of: waiter.owner, &state) {
+                if take(waiter.bytes, of: waiter.payer, &state) {
                     woken.append(waiter)
                 } else {
                     waiting.append(waiter)

@@ -57,7 +57,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     /// The questions of requests that were passed on, until the responder takes them.
     private var admitted = CircularBuffer<HTTPQuestion>()
     /// What the request that is under way has of the budget.
-    private var taken: (bytes: Int, caller: String)?
+    private var taken: (bytes: Int, payer: BodyBudget.Payer)?
     /// Whether what is left of a refused request's body is thrown away.
     private var isDraining = false
 
@@ -211,6 +211,8 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
             return .pass
         }
         guard begun == 0 else {
+            // Nothing of it is read while it waits.
+            request?.cancel()
             holds += 1
             hold = .answers
             return .wait
@@ -266,10 +268,13 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
         let bytes = announced + BodyBudget.requestBytes
         let eventLoop = context.eventLoop
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: eventLoop)
-        taken = (bytes, request.caller)
+        let payer = BodyBudget.Payer(
+            caller: request.caller, address: request.caller.isEmpty ? peer ?? "" : "",
+            isReplica: request.isReplica)
+        taken = (bytes, payer)
         holds += 1
         let isTaken = listener.admission.budget.take(
-            bytes, of: request.caller, for: listener.place
+            bytes, of: payer, for: listener.place
         ) { [holds] in
             eventLoop.execute {
                 bound.value.handler.goOn(bound.value.context, from: holds)
@@ -300,7 +305,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func giveBack() {
         guard let taken else { return }
-        admission?.budget.giveBack(taken.bytes, of: taken.caller)
+        admission?.budget.giveBack(taken.bytes, of: taken.payer)
         self.taken = nil
     }
 
@@ -369,9 +374,13 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     /// What the first of the early requests waited for is there.
     private func goOn(_ context: ChannelHandlerContext, from number: Int) {
         guard hold != nil, number == holds, place != nil || admission == nil else { return }
-        if case .budget(let timer) = hold {
+        switch hold {
+        case .budget(let timer):
             timer.cancel()
             if !isWhole { timeRequest(context) }
+        case .answers:
+            if !isWhole { timeRequest(context) }
+        case .turn, nil: break
         }
         hold = nil
         passOn(context)

@@ -12,13 +12,18 @@ package enum HTTPAdmission: Sendable {
 package struct HTTPAdmitted: Sendable {
     /// Who asks, by whom memory is shared; empty for somebody who has not shown it.
     package var caller: String
+    /// Another replica asks, for this caller of its own.
+    package var isReplica: Bool
     /// A longer body is refused.
     package var bodyBytesMax: Int
     /// What was found, for `HTTPQuestion.admitted`.
     package var finding: any Sendable
 
-    package init(caller: String, bodyBytesMax: Int, finding: any Sendable) {
+    package init(
+        caller: String, isReplica: Bool = false, bodyBytesMax: Int, finding: any Sendable
+    ) {
         self.caller = caller
+        self.isReplica = isReplica
         self.bodyBytesMax = bodyBytesMax
         self.finding = finding
     }

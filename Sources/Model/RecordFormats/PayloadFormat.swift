@@ -74,7 +74,31 @@ extension EventPayload {
                 "payload is over \(type.payloadBytesMax) bytes, the most that APNs takes of type "
                     + type.name)
         }
+        if value.hasMendedNumbers, let number = endlessNumber(in: body) {
+            throw .payload("payload has the number \(number), which phones cannot read")
+        }
         return body
+    }
+
+    /// A number of JSON without white space that is beyond all that 64 bits can hold: a phone's parser
+    /// refuses the whole text.
+    private static func endlessNumber(in json: [UInt8]) -> String? {
+        var rest = json[...]
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "\""):
+                while let inner = rest.popFirst(), inner != UInt8(ascii: "\"") {
+                    if inner == UInt8(ascii: "\\") { rest = rest.dropFirst() }
+                }
+            case UInt8(ascii: "-"), 0x30...0x39:
+                let tail = rest.prefix { !",]}".utf8.contains($0) }
+                rest = rest.dropFirst(tail.count)
+                let text = String(decoding: [byte] + tail, as: UTF8.self)
+                if Double(text)?.isFinite != true { return String(text.prefix(40)) }
+            default: continue
+            }
+        }
+        return nil
     }
 
     /// Apple's part of the payload; nil if there is none, as in those of VoIP.

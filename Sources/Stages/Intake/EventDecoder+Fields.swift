@@ -20,12 +20,9 @@ extension EventDecoder {
             throw UnreadableRecord(error, bytes: value.count, most: parser.bytesMax)
         }
         // Only what is missing is looked for in texts of JSON: most records have none.
-        if found.object == nil
-            || bindings[record.binding].deepFields.contains(where: {
-                found[$0.pointer] == nil
-            })
-        {
-            if let expanded = rows.expanded(found) { return RecordDocument(expanded) }
+        if found.object == nil || lacksDeepField(found, record.binding) {
+            let missing = missingDeepFields(found, record.binding)
+            if let expanded = rows.expanded(found, for: missing) { return RecordDocument(expanded) }
             guard found.object != nil else { throw Self.noObject(found) }
         }
         return RecordDocument(found)
@@ -93,11 +90,18 @@ extension EventDecoder {
 
     /// A column of JSON is a text in a change.
     private mutating func expand(_ document: inout RecordDocument, _ binding: Int) {
-        guard let row = document.current,
-            bindings[binding].deepFields.contains(where: { row[$0.pointer] == nil }),
-            let expanded = rows.expanded(row)
+        guard let row = document.current, lacksDeepField(row, binding),
+            let expanded = rows.expanded(row, for: missingDeepFields(row, binding))
         else { return }
         document.current = expanded
+    }
+
+    private func lacksDeepField(_ value: JSONValue, _ binding: Int) -> Bool {
+        bindings[binding].deepFields.contains { value[$0.pointer] == nil }
+    }
+
+    private func missingDeepFields(_ value: JSONValue, _ binding: Int) -> [JSONPointer] {
+        bindings[binding].deepFields.map(\.pointer).filter { value[$0] == nil }
     }
 
     private mutating func noteUnknownChanges(_ fields: TopicBinding, _ binding: Int) {

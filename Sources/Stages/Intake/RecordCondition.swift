@@ -73,7 +73,7 @@ package struct RecordCondition: Sendable, Equatable {
 
     /// A value that the database did not send has not changed.
     private func hasChanged(_ document: RecordDocument) -> Bool {
-        let (before, after) = (document.before?[field.pointer], document.after?[field.pointer])
+        let (before, after) = (side(document.before), side(document.after))
         if before?.isUnavailable ?? false || after?.isUnavailable ?? false { return false }
         if let before = before.flatMap({ ExactNumber($0) }),
             let after = after.flatMap({ ExactNumber($0) })
@@ -81,6 +81,17 @@ package struct RecordCondition: Sendable, Equatable {
             return before != after
         }
         return Self.text(before) != Self.text(after)
+    }
+
+    /// The field in one of the rows; where it is inside of a text of JSON, the whole text: a change of
+    /// anything in it then counts.
+    private func side(_ row: JSONValue?) -> JSONValue? {
+        guard let row else { return nil }
+        if let field = row[field.pointer] { return field }
+        guard field.pointer.steps.count > 1, let column = row[field.pointer.first],
+            column.string != nil
+        else { return nil }
+        return column
     }
 
     // MARK: What it cannot judge

@@ -52,14 +52,17 @@ extension RecordNote {
     }
 }
 
-/// The notes of one topic, of which so many kinds are counted.
+/// The notes of one topic, of which so many of each kind are counted.
 package struct RecordNotes: Sendable {
     package private(set) var counts: [RecordNote: Int] = [:]
 
-    private static let most = 16
+    private static let mostOfKind = 4
 
     mutating func add(_ note: RecordNote) {
-        guard counts[note] != nil || counts.count < Self.most else { return }
+        guard
+            counts[note] != nil
+                || counts.keys.count(where: { $0.kind == note.kind }) < Self.mostOfKind
+        else { return }
         counts[note, default: 0] += 1
     }
 }

@@ -91,6 +91,7 @@ struct RowReader: ~Copyable {
         guard !scales.isEmpty || row.contains(where: { Self.variableScale($0.value) != nil })
         else { return false }
         text.removeAll(keepingCapacity: true)
+        var minifier = JSONMinifier(of: row.value)
         var separator = UInt8(ascii: "{")
         for (name, value) in row {
             text.append(separator)
@@ -108,7 +109,7 @@ struct RowReader: ~Copyable {
             {
                 continue
             }
-            guard value.minify(into: &text, bytesMax: .max / 2) else { return false }
+            guard minifier.append(value, to: &text, bytesMax: .max / 2) else { return false }
         }
         if separator == UInt8(ascii: "{") { text.append(separator) }
         text.append(UInt8(ascii: "}"))
@@ -131,34 +132,40 @@ struct RowReader: ~Copyable {
     mutating func key(_ value: JSONValue) -> JSONValue {
         guard let object = value.object, object.contains(where: { Self.isQuoted($0.value) })
         else { return value }
-        return expanded(value, where: Self.isQuoted)
+        return expanded(value, where: { Self.isQuoted($1) })
             .flatMap { text in text.withUnsafeBytes { try? key.parse($0) } } ?? value
     }
 
     /// A document that is a text of JSON, or has texts of JSON as members.
+    /// - Parameter paths: what is looked for. A member that none of them leads into stays a text.
     /// - Returns: nil if it has none.
-    mutating func expanded(_ value: JSONValue) -> JSONValue? {
+    mutating func expanded(_ value: JSONValue, for paths: [JSONPointer]) -> JSONValue? {
         if let text = value.string { return Self.object(in: text, &whole) }
-        guard let object = value.object, object.contains(where: { Self.isDocument($0.value) })
+        let isWanted = { (name: UnsafeRawBufferPointer, value: JSONValue) in
+            Self.isDocument(value) && paths.contains { $0.steps[0].elementsEqual(name) }
+        }
+        guard let object = value.object,
+            object.contains(where: { isWanted($0.key, $0.value) })
         else { return nil }
-        return expanded(value, where: Self.isDocument)
+        return expanded(value, where: isWanted)
             .flatMap { text in text.withUnsafeBytes { try? whole.parse($0) } }
     }
 
     /// The object with the texts of some members as the JSON that they are of.
     private mutating func expanded(
-        _ value: JSONValue, where isOne: (JSONValue) -> Bool
+        _ value: JSONValue, where isOne: (UnsafeRawBufferPointer, JSONValue) -> Bool
     ) -> [UInt8]? {
         var text: [UInt8] = []
+        var minifier = JSONMinifier(of: value)
         var separator = UInt8(ascii: "{")
         for (name, value) in value.object! {
             text.append(separator)
             separator = UInt8(ascii: ",")
             JSONString.append(name, to: &text)
             text.append(UInt8(ascii: ":"))
-            if isOne(value), let inner = value.string, (try? whole.parse(inner)) != nil {
+            if isOne(name, value), let inner = value.string, (try? whole.parse(inner)) != nil {
                 text += inner
-            } else if !value.minify(into: &text, bytesMax: .max / 2) {
+            } else if !minifier.append(value, to: &text, bytesMax: .max / 2) {
                 return nil
             }
         }

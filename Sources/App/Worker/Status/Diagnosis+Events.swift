@@ -38,7 +38,14 @@ extension Diagnosis {
     }
 
     private mutating func checkNotes() {
-        for note in status.recordNotes.prefix(Self.topicsMax) {
+        let notes = status.recordNotes.map { note in
+            let before = status.earlier.recordNotes.first {
+                ($0.topic, $0.message) == (note.topic, note.message)
+            }
+            return WorkerStatus.RecordNoteCount(
+                topic: note.topic, message: note.message, count: note.count - (before?.count ?? 0))
+        }
+        for note in notes.filter({ $0.count > 0 }).prefix(Self.topicsMax) {
             report(
                 .warning,
                 "\(note.count.counted("record")) of \(note.topic): \(note.message)",

@@ -39,7 +39,8 @@ struct StatusHistory {
                 WorkerStatus.Earlier(
                     elapsed: elapsed, counters: status.counters, lag: status.lag,
                     setAside: status.setAside, events: status.events,
-                    deadLetters: status.deadLetters, roundTrips: status.roundTrips,
+                    deadLetters: status.deadLetters, recordNotes: status.recordNotes,
+                    roundTrips: status.roundTrips,
                     eventToAccepted: status.eventToAccepted))
         }
         var earlier = moments[0]

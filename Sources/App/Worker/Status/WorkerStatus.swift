@@ -166,6 +166,7 @@ struct WorkerStatus: Sendable {
         var replayed: [SetAsideCount] = []
         var events: [EventCount] = []
         var deadLetters: [LetterKind: Int] = [:]
+        var recordNotes: [RecordNoteCount] = []
         var roundTrips = LatencyHistogram()
         var eventToAccepted: [PushLatency] = []
     }
