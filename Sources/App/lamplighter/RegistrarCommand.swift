@@ -45,11 +45,10 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
-                    .early(stop, within: limit),
                     .init(
                         service: registrar, successTerminationBehavior: .gracefullyShutdownGroup),
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-        try await group.run()
+        try await group.run(endedBy: stop.requests, within: limit)
         Signals.ignore([SIGTERM, SIGINT])
         stop.stopped()
         logger.notice("stopped")

@@ -50,7 +50,6 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
             configuration: ServiceGroupConfiguration(
                 // Services stop from the last to the first, so signals are handled to the end.
                 services: [
-                    .early(stop, within: limit),
                     .init(
                         service: WorkerSignals(
                             worker: worker, options: options, log: log, logger: logger)),
@@ -58,7 +57,7 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
                         service: worker, successTerminationBehavior: .gracefullyShutdownGroup),
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-        try await group.run()
+        try await group.run(endedBy: stop.requests, within: limit)
         // The group handles no more signals, and its memory takes a while to be freed.
         Signals.ignore([SIGTERM, SIGINT])
         stop.stopped()
