@@ -46,7 +46,7 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
             configuration: ServiceGroupConfiguration(
                 services: [
                     .init(
-                        service: registrar, successTerminationBehavior: .gracefullyShutdownGroup),
+                        service: registrar, successTerminationBehavior: .gracefullyShutdownGroup)
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run(endedBy: stop.requests, within: limit)
         Signals.ignore([SIGTERM, SIGINT])
