@@ -147,10 +147,10 @@ extension PushPipeline {
         }
     }
 
-    /// The events that were read.
     /// What was remarkable about the records of each topic.
     package var recordNotes: [RecordNotes] { fanOut.decoder.notes }
 
+    /// The events that were read.
     package var eventTally: EventTally { _read { yield fanOut.tally } }
 
     /// What was set aside of the compacted topics.

@@ -46,6 +46,7 @@ internal import Testing
         let questions = fixture.questions.withLock { $0 }
         #expect(questions.map(\.body) == [Array("ok".utf8)])
         #expect(questions.first?.admitted as? String == "me")
+        #expect(fixture.refused.withLock { $0 } == ["PUT 401"])
         await fixture.end()
     }
 
@@ -65,6 +66,7 @@ internal import Testing
         client.send(Self.put(60_001, by: "me"))
         #expect(client.receive()?.hasPrefix("HTTP/1.1 413 ") == true)
         #expect(fixture.questions.withLock { $0.isEmpty })
+        #expect(fixture.refused.withLock { $0 } == ["PUT 413"])
         await fixture.end()
     }
 
@@ -105,6 +107,50 @@ internal import Testing
         known.send(Self.put(2, by: "me") + "ok")
         #expect(known.receive { $0.hasSuffix("\r\n\r\nok\n") } != nil)
         withExtendedLifetime(floods) {}
+        await fixture.end()
+    }
+
+    @Test func `of one address's known connections those idle longest give way to its newcomers`()
+        async throws
+    {
+        let fixture = Self.fixture { limits in
+            limits.connectionsMax = 8
+            limits.connectionsPerPeerMax = .max
+            limits.idleTimeout = .seconds(100)
+        }
+        let port = try fixture.port
+        func isAnswered(_ held: HeldConnection) -> Bool {
+            held.client.send(Self.put(2, by: "me") + "ok")
+            return held.client.receive { $0.hasSuffix("\r\n\r\nok\n") }?
+                .hasPrefix("HTTP/1.1 200 ") ?? false
+        }
+        var held: [HeldConnection] = []
+        for _ in 0..<11 {
+            held.append(try HeldConnection(port: port))
+            #expect(isAnswered(held.last!))
+        }
+        for gone in held.prefix(3) { #expect(gone.client.receive() == "") }
+        for kept in held.suffix(8) { #expect(isAnswered(kept)) }
+        await fixture.end()
+    }
+
+    @Test func `what is held behind an answer has its time when that is read`() async throws {
+        let large = HTTPAnswer(
+            contentType: "text/plain", body: [UInt8](repeating: 120, count: 1 << 20))
+        let fixture = Self.fixture(answer: large) { limits in
+            limits.requestTimeMax = .seconds(1)
+            limits.answerTimeMax = .seconds(100)
+            limits.idleTimeout = .seconds(100)
+        }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send(
+            "GET /here HTTP/1.1\r\nHost: localhost\r\nAuthorization: me\r\n\r\n"
+                + Self.put(2, by: "me") + "ok" + Self.put(5, by: "me") + "x")
+        try await waitUntil("the first is asked") { fixture.questions.withLock { $0.count } == 1 }
+        try await Task.sleep(for: .seconds(2))
+        #expect((client.receive { $0.utf8.count > 2 << 20 }?.utf8.count ?? 0) > 2 << 20)
+        client.send("xxxx")
+        #expect((client.receive { $0.utf8.count > 1 << 20 }?.utf8.count ?? 0) > 1 << 20)
         await fixture.end()
     }
 

@@ -11,6 +11,8 @@ internal import Synchronization
 /// A listener on a port of its own for the time of one test.
 final class ListenerFixture: Sendable {
     let questions = Mutex<[HTTPQuestion]>([])
+    /// The requests that were answered by their head alone, as `PUT 401`.
+    let refused = Mutex<[String]>([])
     /// A value, since the last closure of the call says the limits.
     struct Admission {
         let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
@@ -30,6 +32,9 @@ final class ListenerFixture: Sendable {
         settings.openPaths = openPaths
         settings.priority = priority
         settings.admission = admission?.decide
+        settings.refused = { [self] method, status in
+            refused.withLock { $0.append("\(method) \(status)") }
+        }
         change(&settings.limits)
         let listener = HTTPListener(
             settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Intake
 internal import PushModel
 internal import RecordFormats
 internal import Testing
@@ -56,6 +57,27 @@ internal import Testing
         let demand = self.demand
         #expect(demand.subjects.first.map(text) == "door-17")
         #expect(abs((demand.subjects.first?.pushes ?? 0) - 2000) <= 2 * DemandTally.stride)
+    }
+
+    @Test func `an event of a whole kind is named by its kind, beside a subject of that name`() {
+        let fixture = PipelineFixture {
+            $0.slots = 16_384
+            $0.events.allowKindWide = true
+        }
+        fixture.checksEachCall = false
+        fixture.register(
+            "I",
+            (0..<500).map {
+                .control([UInt8($0 >> 8), UInt8($0 & 255)], shows: ["door"], kind: "door")
+            })
+        fixture.event("door")
+        while !fixture.deliverAll().isEmpty {}
+        fixture.event(nil, #"{"kinds":["door"]}"#)
+        while !fixture.deliverAll().isEmpty {}
+        let demand = fixture.pipeline.demand(now: fixture.now)
+        #expect(demand.subjects.map(text) == ["door", "door"])
+        #expect(Set(demand.subjects.map(\.isKind)) == [false, true])
+        #expect(demand.subjects.allSatisfy { $0.audience == 500 })
     }
 
     @Test func `what was asked for more than two minutes ago is forgotten`() {

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Surfaces"))
 
@@ -116,6 +117,17 @@ class Registrars(Processes):
                 table[message.key().decode()] = message.value() and json.loads(message.value())
         consumer.close()
         return table
+
+
+class OneRegistrar(unittest.TestCase):
+    """Its `registrars` has one that is ready, `one`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.registrars = Registrars()
+        cls.addClassCleanup(cls.registrars.close)
+        cls.registrars.start_registrar("one")
+        cls.registrars.wait_until_ready("one")
 
 
 def request(port, method, path, body=None, key=None, timeout=PATIENCE):

@@ -10,18 +10,11 @@ import socket
 import threading
 import unittest
 
-from registrars import APP, INSTALLATION, PATIENCE, Registrars, controls, request
+from registrars import APP, INSTALLATION, PATIENCE, OneRegistrar, Registrars, controls, request
 
 
-class Strangers(unittest.TestCase):
+class Strangers(OneRegistrar):
     """A registrar among strangers"""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.registrars = Registrars()
-        cls.addClassCleanup(cls.registrars.close)
-        cls.registrars.start_registrar("one")
-        cls.registrars.wait_until_ready("one")
 
     def connect(self):
         connection = socket.create_connection(("127.0.0.1", self.registrars.ports["one"]), PATIENCE)

@@ -7,20 +7,13 @@ import json
 import socket
 import unittest
 
-from registrars import APP, INSTALLATION, PATIENCE, Registrars, controls, request
+from registrars import APP, INSTALLATION, PATIENCE, OneRegistrar, controls, request
 
 BODY = json.dumps({"sequence": 1, "targets": controls("door-1")})
 
 
-class Strictness(unittest.TestCase):
+class Strictness(OneRegistrar):
     """One registrar, and requests that are not quite right"""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.registrars = Registrars()
-        cls.addClassCleanup(cls.registrars.close)
-        cls.registrars.start_registrar("one")
-        cls.registrars.wait_until_ready("one")
 
     def send(self, text):
         """Sends bytes as they are, and returns the status, the headers and the body of the answer."""

@@ -21,7 +21,8 @@ internal import Testing
             callers: AccessCheck(access: try AccessControl(AccessSettings()) { _ in }),
             owners: KeyOwners(
                 mailbox: RegistrarMailbox(), directory: OwnerDirectory(),
-                forwarder: Forwarder(caFile: nil), store: RecordStore(),
+                forwarder: Forwarder(caFile: nil, logger: Logger(label: "tests")),
+                store: RecordStore(),
                 reader: reader, ownURL: nil, seal: nil, patience: .zero),
             limits: RegistrarLimits(), reader: reader,
             rates: CallerRates(ofCaller: 100, ofInstallation: 100), tally: RequestTally(),

@@ -116,4 +116,16 @@ internal import Testing
             #expect(Self.seal.url(in: wrong) == nil, "\(wrong)")
         }
     }
+
+    @Test func `an owner of another token is not asked, and is an owner`() {
+        let url = "http://10.0.0.3:8443"
+        let other = PeerSeal(Secret("another-token-of-32-characters--"))
+        let announced = [
+            Self.seal.announcement(of: url), other.announcement(of: url), nil, nil,
+        ]
+        let owners = OwnerDirectory.Owners(announced: announced, Self.seal)
+        #expect(owners.urls == [url, nil, nil, nil])
+        #expect(owners.unowned(but: [3]) == [2])
+        #expect(OwnerDirectory.Owners(announced: announced, nil).unowned(but: [3]) == [0, 1, 2])
+    }
 }

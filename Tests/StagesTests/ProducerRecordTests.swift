@@ -223,7 +223,11 @@ internal import Testing
         (#""{\"state\":1}""#, #""{\"state\":1}""#, "filtered"),
         (#"{"state":1}"#, #"{"state":2}"#, "order-1"),
         (#"{"state":1}"#, #"{"state":1}"#, "filtered"),
-        ("null", #""{\"state\":1}""#, "order-1"),
+        ("null", #""{\"state\":1}""#, "order-1"), (#""{\"state\":1}""#, "null", "order-1"),
+        ("null", "null", "filtered"),
+        // The whole text is compared.
+        (#""{\"state\":1,\"x\":1}""#, #""{\"state\":1,\"x\":2}""#, "order-1"),
+        (#""{\"state\":1}""#, #""__debezium_unavailable_value""#, "filtered"),
     ])
     func `a change inside of a text of JSON is a change`(
         before: String, after: String, expected: String
@@ -234,6 +238,25 @@ internal import Testing
             $0.conditions = [.init(field: FieldPath("/data/state")!, tests: [.changed(true)])]
         }
         #expect(outcome == expected)
+    }
+
+    @Test func `half of a character names nothing, also where a row is written anew`() {
+        func created(_ row: String) -> String {
+            Self.outcome(Self.envelope("c", before: "null", after: row))
+        }
+        #expect(created(#"{"id":"\ud83d"}"#) == "invalidSubject")
+        #expect(created(#"{"id":"\ud83d","n":{"scale":2,"value":"Dzw="}}"#) == "invalidSubject")
+        #expect(created(#"{"id":1,"n":{"scale":2,"value":"Dzw=","x":1}}"#) == "order-1")
+        let deleted = Self.envelope("d", before: "null", after: "null")
+        #expect(
+            Self.outcome(
+                deleted, key: #"{"id":"\ud83d","x":"\"1\""}"#, Self.key("order-{key:/id}"))
+                == "invalidSubject")
+        let document = Self.outcome(#"{"id":"\ud83d","data":"{\"a\":1}"}"#) {
+            $0.decode = .json
+            $0.conditions = [.init(field: FieldPath("/data/a")!, tests: [.exists(true)])]
+        }
+        #expect(document == "invalidSubject")
     }
 
     @Test(arguments: [#"{"count":1}"#, "{}"])

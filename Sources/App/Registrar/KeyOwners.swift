@@ -75,10 +75,14 @@ struct KeyOwners: Sendable {
                 base: url, method: passed.method, target: passed.target, headers: headers,
                 body: request.body, deadline: request.arrivedAt + forwardingMax))
         // Somebody else may have the address by now.
-        guard let answer, let signature = answer.signature,
+        guard let answer else { return nil }
+        guard let signature = answer.signature,
             seal.isSigned(
                 signature, status: answer.status, body: answer.body, answering: passed)
-        else { return nil }
+        else {
+            forwarder.disbelieve(status: answer.status, of: url)
+            return nil
+        }
         var reply = RegistrarReply(
             status: answer.status,
             body: answer.body.isEmpty ? nil : String(decoding: answer.body, as: UTF8.self))

@@ -46,7 +46,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         seal = try registrar.peerTokenFile.map { PeerSeal(try Configuration.Admin.token(in: $0)) }
         directory = OwnerDirectory(seal: seal)
         certificate = try Self.certificate(registrar.tls, logger)
-        forwarder = Forwarder(caFile: registrar.caFile)
+        forwarder = Forwarder(caFile: registrar.caFile, logger: logger)
     }
 
     private static func certificate(
@@ -153,9 +153,9 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         }
         settings.limits.bodyBytesMax = limits.bodyBytesMax
         settings.limits.connectionsMax = connectionsMax
-        // Behind one address there may be all phones: what is idle longest gives way to a newcomer, whose
-        // place is taken before that one's is given back.
-        settings.limits.connectionsPerPeerMax = connectionsMax + 2
+        // Behind one address there may be all phones: who gives way to a newcomer is for the listener's
+        // admission to say.
+        settings.limits.connectionsPerPeerMax = .max
         settings.limits.requestsPerSecondMax = nil
         settings.limits.idleTimeout = .seconds(60)
         settings.limits.connectionLifetimeMax = .seconds(600)
@@ -174,6 +174,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 ofInstallation: registrar.requestsPerSecondOfInstallation), tally: tally,
             logger: logger)
         settings.admission = { service.admit($0) }
+        settings.refused = { [tally] in tally.count($0, status: $1) }
         return listener(settings, purpose: "for registrations") { await service.answer($0) }
     }
 
@@ -217,9 +218,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
             guard owners.isKnown else {
                 return .text("the registrations topic is not known yet", status: 503)
             }
-            let without = owners.urls.indices.filter {
-                !owners.isAnnounced[$0] && !own.contains(Int32($0))
-            }
+            let without = owners.unowned(but: own)
             guard without.isEmpty else {
                 return .text(
                     "\(without.count) of \(owners.urls.count) partitions have no owner that is known",

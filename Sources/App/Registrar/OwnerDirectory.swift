@@ -16,11 +16,25 @@ final class OwnerDirectory: Sendable {
         /// The URL of each partition's owner; nil where there is none, or one that cannot be reached
         /// by others.
         var urls: [String?] = []
-        /// Whether anybody says that they own it: in the midst of a change of the replicas' token those of
-        /// the other token do, who cannot be reached by this one and yet are no reason to be unready.
+        /// False where nobody has announced anything. During a change of the replicas' token the others'
+        /// addresses are not believed, and that makes no replica unready.
         var isAnnounced: [Bool] = []
         /// Whether a look at Kafka has succeeded.
         var isKnown: Bool { !urls.isEmpty }
+
+        init() {}
+
+        /// - Parameter announced: by the owner of each partition. Whoever may commit offsets for the group
+        ///   could send requests wherever they like, so an address is believed that is signed.
+        init(announced: [String?], _ seal: PeerSeal?) {
+            urls = announced.map { $0.flatMap { seal?.url(in: $0) } }
+            isAnnounced = announced.map { $0 != nil && seal != nil }
+        }
+
+        /// The partitions that nobody says they own.
+        func unowned(but own: Set<Int32>) -> [Int] {
+            urls.indices.filter { !isAnnounced[$0] && !own.contains(Int32($0)) }
+        }
     }
 
     private struct State {
@@ -74,9 +88,7 @@ final class OwnerDirectory: Sendable {
             while !state.withLock(\.isClosed) {
                 if let problem = look(box.value) {
                     if toldAt.map({ ContinuousClock.now - $0 > Self.tellInterval }) ?? true {
-                        logger.warning(
-                            "Kafka does not say who owns the registrations",
-                            metadata: ["cause": "\(problem)", "topic": "\(topic)"])
+                        problem.tell(logger, topic: topic)
                         toldAt = .now
                     }
                 } else {
@@ -89,21 +101,40 @@ final class OwnerDirectory: Sendable {
         }
     }
 
-    /// - Returns: why Kafka has not answered; nil if it has.
-    private func look(_ source: PartitionOwners) -> String? {
+    private enum Problem {
+        case noAnswer(String)
+        /// So many partitions' owners have signed their address with another token, or not.
+        case unsigned(Int)
+
+        func tell(_ logger: Logger, topic: String) {
+            switch self {
+            case .noAnswer(let cause):
+                logger.warning(
+                    "Kafka does not say who owns the registrations",
+                    metadata: ["cause": "\(cause)", "topic": "\(topic)"])
+            case .unsigned(let count):
+                logger.warning(
+                    "a registrar announces an address that this one does not believe",
+                    metadata: [
+                        "cause": "it is not signed with this one's token",
+                        "partitions": .stringConvertible(count),
+                    ])
+            }
+        }
+    }
+
+    /// - Returns: what is wrong with the answer; nil if nothing is.
+    private func look(_ source: PartitionOwners) -> Problem? {
         do {
             let count = try source.partitionCount(timeout: Self.timeout)
-            guard count > 0 else { return "the topic has no partitions" }
+            guard count > 0 else { return .noAnswer("the topic has no partitions") }
             let announced = try source.announcements(of: count, timeout: Self.timeout)
-            // Whoever may commit offsets for the group could send requests wherever they like.
-            let urls = announced.map { $0.flatMap { seal?.url(in: $0) } }
-            state.withLock {
-                $0.owners = Owners(urls: urls, isAnnounced: announced.map { $0 != nil })
-            }
-            return zip(announced, urls).contains { $0 != nil && $1 == nil } && seal != nil
-                ? "a partition's owner announces an address that no registrar has signed" : nil
+            let owners = Owners(announced: announced, seal)
+            state.withLock { $0.owners = owners }
+            let unsigned = zip(owners.isAnnounced, owners.urls).count { $0 && $1 == nil }
+            return unsigned > 0 ? .unsigned(unsigned) : nil
         } catch {
-            return source.connectionFailure.map { "\($0)" } ?? "\(error)"
+            return .noAnswer(source.connectionFailure.map { "\($0)" } ?? "\(error)")
         }
     }
 

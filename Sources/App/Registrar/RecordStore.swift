@@ -25,9 +25,13 @@ final class RecordStore: Sendable {
         var repairs: [Job] = []
         var jobs: [Job] = []
         var isClosed = false
+        /// Whether the last one was a repair. They take turns: repairs of a partition that cannot be read
+        /// each take as long as may be.
+        var hasRepaired = false
 
         mutating func next() -> Job? {
-            if !repairs.isEmpty { return repairs.removeFirst() }
+            hasRepaired = !repairs.isEmpty && (jobs.isEmpty || !hasRepaired)
+            if hasRepaired { return repairs.removeFirst() }
             return jobs.isEmpty ? nil : jobs.removeFirst()
         }
     }

@@ -42,9 +42,7 @@ extension RegistrarService {
                     bodyBytesMax: bodyBytesMax(admission),
                     finding: admission))
         case .failure(let refusal):
-            let answer = refusal.reply.answer
-            tally.count(question.method.rawValue, status: answer.status)
-            return .refused(answer)
+            return .refused(refusal.reply.answer)
         }
     }
 

@@ -48,7 +48,7 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
                     .init(
                         service: registrar, successTerminationBehavior: .gracefullyShutdownGroup)
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-        try await group.run(endedBy: stop.requests, within: limit)
+        try await group.run(endedBy: stop.requests)
         Signals.ignore([SIGTERM, SIGINT])
         stop.stopped()
         logger.notice("stopped")

@@ -57,7 +57,7 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
                         service: worker, successTerminationBehavior: .gracefullyShutdownGroup),
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-        try await group.run(endedBy: stop.requests, within: limit)
+        try await group.run(endedBy: stop.requests)
         // The group handles no more signals, and its memory takes a while to be freed.
         Signals.ignore([SIGTERM, SIGINT])
         stop.stopped()

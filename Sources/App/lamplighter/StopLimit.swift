@@ -20,12 +20,15 @@ struct StopLimit {
         let (requests, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
         self.requests = requests
+        let stop: @Sendable () -> Void = {
+            StopWatch.limit(limit())
+            continuation.yield()
+        }
         signals = [SIGTERM, SIGINT].map { signal in
             let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
-            source.setEventHandler {
-                StopWatch.limit(limit())
-                continuation.yield()
-            }
+            source.setEventHandler(handler: stop)
+            // Those that came before it listened were counted.
+            source.setRegistrationHandler { if StopRequests.received > 0 { stop() } }
             source.resume()
             return source
         }

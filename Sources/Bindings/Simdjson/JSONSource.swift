@@ -81,13 +81,15 @@ extension JSONValue {
         return source.number(at: index)
     }
 
-    /// Whether a string may have U+FFFD in place of a lone surrogate, so that it names nothing.
+    /// Whether strings of its document may have U+FFFD in place of a lone surrogate.
+    package var hasMendedStrings: Bool { tail[2] & UInt64(CSIMDJSON_MENDED_STRINGS) != 0 }
+
+    /// Whether the string may have U+FFFD in place of a lone surrogate, so that it names nothing.
     package var hasLoneSurrogate: Bool {
-        tail[2] & UInt64(CSIMDJSON_MENDED_STRINGS) != 0
-            && (string.map(Self.hasReplacement) ?? false)
+        hasMendedStrings && (string.map(Self.hasReplacement) ?? false)
     }
 
-    static func hasReplacement(_ text: UnsafeRawBufferPointer) -> Bool {
+    private static func hasReplacement(_ text: UnsafeRawBufferPointer) -> Bool {
         guard text.count >= 3 else { return false }
         return (0...(text.count - 3)).contains {
             text[$0] == 0xEF && text[$0 + 1] == 0xBF && text[$0 + 2] == 0xBD

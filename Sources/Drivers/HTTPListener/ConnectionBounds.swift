@@ -156,7 +156,8 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
             if refusal != nil { break }
             unanswered += 1
             isWhole = false
-            timeRequest(context)
+            // What is held is not read on, and has no time.
+            if hold == nil { timeRequest(context) }
             early.append(part)
         case .body: early.append(part)
         case .end:
@@ -201,6 +202,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
             isTurn = true
             let wait = shares.wait(of: peer ?? "", now: .now())
             guard wait <= .zero else {
+                request?.cancel()
                 holds += 1
                 hold = .turn(after(wait, context) { [holds] in $0.goOn(context, from: holds) })
                 return .wait
@@ -264,6 +266,8 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
         _ context: ChannelHandlerContext
     ) -> Bool {
         if !request.caller.isEmpty { listener.admission.connections.becameKnown(listener.place) }
+        // What waits for room is under way: nobody else's connection takes its place.
+        listener.admission.connections.requestBegan(listener.place)
         let announced = admitted.last?.announcedBytes ?? request.bodyBytesMax
         let bytes = announced + BodyBudget.requestBytes
         let eventLoop = context.eventLoop
@@ -330,7 +334,6 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
             .text("too many bodies are being read", status: 503))
         answer.headers["Retry-After"] = "1"
         answerAtOnce(answer, to: head, context)
-        if !isWhole { timeRequest(context) }
         hold = .answers
         goOn(context, from: holds)
     }
@@ -340,6 +343,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
         _ answer: HTTPAnswer, to head: HTTPRequest, _ context: ChannelHandlerContext
     ) {
         begin()
+        admission?.refused?(head.method.rawValue, answer.status)
         var headers = ListenerResponder.headers(of: answer)
         headers[.date] = HTTPDate.now
         let length = ListenerResponder.announcedBytes(head.headerFields)
@@ -374,14 +378,8 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     /// What the first of the early requests waited for is there.
     private func goOn(_ context: ChannelHandlerContext, from number: Int) {
         guard hold != nil, number == holds, place != nil || admission == nil else { return }
-        switch hold {
-        case .budget(let timer):
-            timer.cancel()
-            if !isWhole { timeRequest(context) }
-        case .answers:
-            if !isWhole { timeRequest(context) }
-        case .turn, nil: break
-        }
+        if case .budget(let timer) = hold { timer.cancel() }
+        if !isWhole { timeRequest(context) }
         hold = nil
         passOn(context)
         context.fireChannelReadComplete()

@@ -35,12 +35,16 @@ struct ListenerAdmission: Sendable {
     let connections: OpenConnections
     let budget: BodyBudget
     let drains: DrainedBytes
+    /// Is told of each request that is answered by its head alone.
+    let refused: (@Sendable (_ method: String, _ status: Int) -> Void)?
 
     init(
         _ decide: @escaping @Sendable (HTTPQuestion) -> HTTPAdmission,
-        _ limits: HTTPListenerSettings.Limits
+        _ limits: HTTPListenerSettings.Limits,
+        refused: (@Sendable (_ method: String, _ status: Int) -> Void)?
     ) {
         self.decide = decide
+        self.refused = refused
         connections = OpenConnections(
             connectionsMax: limits.connectionsMax,
             strangersMax: max(1, limits.connectionsMax / 4), unreadMax: limits.unreadBytesMax)

@@ -85,7 +85,9 @@ package struct HTTPListener: Sendable {
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
             maxHeaderFieldCount: limits.headersMax)
-        let admission = settings.admission.map { ListenerAdmission($0, limits) }
+        let admission = settings.admission.map {
+            ListenerAdmission($0, limits, refused: settings.refused)
+        }
         let configuration = HTTP1Channel.Configuration(
             additionalChannelHandlers: [
                 ConnectionBounds(limits, shares, responder: responder, admission)

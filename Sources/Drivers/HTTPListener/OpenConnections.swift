@@ -81,7 +81,15 @@ final class OpenConnections: Sendable {
 
     func requestBegan(_ id: ID) { state.withLock { $0.entries[id]?.idleSince = nil } }
 
-    func requestEnded(_ id: ID) { state.withLock { $0.entries[id]?.idleSince = .now() } }
+    /// Where all places were taken by requests when one more came, the first that is idle gives way.
+    func requestEnded(_ id: ID) {
+        let gone = state.withLock { state in
+            state.entries[id]?.idleSince = .now()
+            guard state.entries.count > connectionsMax else { return [any Channel]() }
+            return Self.remove(Self.longestIdle(state), &state)
+        }
+        for channel in gone { channel.close(promise: nil) }
+    }
 
     // MARK: Answers
 

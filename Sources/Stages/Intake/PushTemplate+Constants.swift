@@ -110,6 +110,10 @@ extension PushTemplate {
     ///   - named: the push type that the binding names.
     ///   - classes: those that its events are for.
     func problem(as named: PushType?, for classes: TokenClassSet) -> PushTemplateError? {
+        if let number = root.endlessNumber {
+            return PushTemplateError(
+                place: "", problem: "the number \(number) is beyond what phones read")
+        }
         let aps: [String: Known]
         switch dictionary {
         case .members(let members): aps = members
@@ -221,6 +225,25 @@ extension PushTemplate.Known {
 }
 
 extension PushTemplate.Node {
+    /// A constant that no double holds, of which a phone refuses the whole payload.
+    fileprivate var endlessNumber: String? {
+        switch self {
+        case .literal(let bytes): Self.endless(bytes)
+        case .value(let value):
+            if case .json(let bytes) = value.standIn { Self.endless(bytes) } else { nil }
+        case .list(let nodes): nodes.lazy.compactMap(\.endlessNumber).first
+        case .map(let members): members.lazy.compactMap(\.node.endlessNumber).first
+        case .text: nil
+        }
+    }
+
+    private static func endless(_ bytes: [UInt8]) -> String? {
+        guard let first = bytes.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first)
+        else { return nil }
+        let text = String(decoding: bytes, as: UTF8.self)
+        return Double(text)?.isFinite ?? true ? nil : String(text.prefix(40))
+    }
+
     /// The fewest bytes that it becomes, whatever the record holds.
     fileprivate var constantBytes: Int {
         switch self {

@@ -113,6 +113,7 @@ struct RowReader: ~Copyable {
         }
         if separator == UInt8(ascii: "{") { text.append(separator) }
         text.append(UInt8(ascii: "}"))
+        Self.keepHalves(of: row.value, in: &text)
         return true
     }
 
@@ -120,10 +121,19 @@ struct RowReader: ~Copyable {
     private static func variableScale(
         _ value: JSONValue
     ) -> (scale: Int64, digits: UnsafeRawBufferPointer)? {
-        guard let object = value.object, let scale = object["scale"]?.integer,
-            let digits = object["value"]?.string
-        else { return nil }
-        return (scale, digits)
+        guard let object = value.object else { return nil }
+        var (scale, digits): (Int64?, UnsafeRawBufferPointer?) = (nil, nil)
+        // An app's own object has other members, too.
+        for (name, value) in object {
+            if name.equals("scale") {
+                scale = value.integer
+            } else if name.equals("value") {
+                digits = value.string
+            } else {
+                return nil
+            }
+        }
+        return scale.flatMap { scale in digits.map { (scale, $0) } }
     }
 
     // MARK: Texts of JSON
@@ -170,7 +180,15 @@ struct RowReader: ~Copyable {
             }
         }
         text.append(UInt8(ascii: "}"))
+        Self.keepHalves(of: value, in: &text)
         return text
+    }
+
+    /// Half of a character stays half of one where a document is written anew, so that what it would
+    /// name is refused.
+    private static func keepHalves(of value: JSONValue, in text: inout [UInt8]) {
+        guard value.hasMendedStrings else { return }
+        text.replace([0xEF, 0xBF, 0xBD], with: Array(#"\ud800"#.utf8))
     }
 
     private static func isQuoted(_ value: JSONValue) -> Bool {
