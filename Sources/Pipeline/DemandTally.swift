@@ -10,9 +10,9 @@ package import PushModel
 /// `stride` of them, so that an event of many is counted by its size, and one of few costs a
 /// subtraction. About 8 KiB.
 struct DemandTally {
-    /// A prime, so that traffic which repeats itself is not met at the same place each time. With
-    /// 64 subjects to compare it costs two to three instructions for each push.
-    static let stride = 127
+    /// A prime, so that traffic which repeats itself is not met at the same place each time. Of small
+    /// events one in so many is looked at, which costs four instructions of each.
+    static let stride = 251
     static let period = Duration.seconds(60)
 
     private struct Period {
@@ -29,19 +29,18 @@ struct DemandTally {
     private var current: Period?
     private var previous: Period?
 
-    /// An event after which `left` is not positive. Not inlined: of small events one in a hundred.
+    /// An event after which `left` is not positive. Not inlined: of small events few.
     ///
     /// - Parameters:
     ///   - seen: of its subject. The count is ours.
-    ///   - share: of the list that this worker is to send to; 1 unless others have a part, 0 for none.
+    ///   - shards: in how many parts the list is sent, of which this is one.
     @inline(never)
-    mutating func look(at seen: FrequentSubjects.Entry, share: Double, now: MonotonicTime) {
+    mutating func look(at seen: FrequentSubjects.Entry, shards: Int, now: MonotonicTime) {
         let strides = -left / Self.stride + 1
         left += strides * Self.stride
-        guard share > 0 else { return }
         turn(now)
         var seen = seen
-        seen.count = Int(Double(strides * Self.stride) * share)
+        seen.count = strides * Self.stride / shards
         current?.pushes += seen.count
         current?.subjects.count(seen)
         current?.topics[Int(seen.topic), default: 0] += seen.count

@@ -278,6 +278,7 @@ struct FanOut: ~Copyable {
             book.pushes.bodies.release(request.body)
             outcome = .known(.split)
         } else if count <= book.settings.immediateFanOutMax, book.freeEventSlots >= count {
+            tellDemand(of: event, to: list, count, position, now: now)
             let asked = book.pushesAsked
             fanOutAtOnce(
                 request, count: count, hold: hold(id, for: request, &book), now: now, &book,
@@ -286,6 +287,7 @@ struct FanOut: ~Copyable {
                 outcome = .known(.passedOver)
             }
         } else {
+            tellDemand(of: event, to: list, count, position, now: now)
             if resumption != nil { forgetPlace(unlessNewcomersAreKnownOf: list.subject) }
             let isResumed = isResumed(id, position)
             outcome = startWalk(
@@ -297,22 +299,29 @@ struct FanOut: ~Copyable {
             }
         }
         if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
-        demand.left -= count
-        if demand.left <= 0 { countDemand(of: event, request, count, outcome, now: now) }
         return outcome
     }
 
+    /// An event that this worker sends to a list of so many; what is split is told by those that read
+    /// its shards.
+    @inline(__always)
+    private mutating func tellDemand(
+        of event: Event, to list: EventList, _ count: Int, _ position: RecordPosition, now: Now
+    ) {
+        demand.left -= count
+        if demand.left <= 0 { countDemand(of: event, to: list, count, position, now: now) }
+    }
+
+    // Not inlined: to ask for the shard in line has the whole event copied.
     @inline(never)
     private mutating func countDemand(
-        of event: Event, _ request: FanOutRequest, _ count: Int, _ outcome: ListOutcome, now: Now
+        of event: Event, to list: EventList, _ count: Int, _ position: RecordPosition, now: Now
     ) {
-        // The workers that read its shards send it.
-        let isSplit = if case .known(.split) = outcome { true } else { false }
         demand.look(
             at: FrequentSubjects.Entry(
-                subject: request.subject, tag: request.subjectTag, app: event.app, count: 0,
-                topic: request.origin?.topic ?? 0, audience: count),
-            share: isSplit ? 0 : 1 / Double(event.shard?.tokens.count ?? 1), now: now.monotonic)
+                subject: list.subject, tag: UInt32(truncatingIfNeeded: list.hash), app: event.app,
+                count: 0, topic: position.topic, audience: count),
+            shards: Int(event.shard?.tokens.count ?? 1), now: now.monotonic)
     }
 
     /// Whether the event names kinds of which no registration of its app shows any.

@@ -198,6 +198,12 @@ struct FrequentSubjects {
     }
 
     private(set) var entries: [Entry] = []
+    /// Of the same entries: what they are known by.
+    private var keys: [UInt64] = []
+    /// No entry has a smaller count, since counts only grow.
+    private var least = 0
+    /// Where the search for one that has it goes on.
+    private var cursor = 0
 
     static let most = 64
 
@@ -209,17 +215,28 @@ struct FrequentSubjects {
     /// Counts a subject as often as the entry says.
     mutating func count(_ seen: Entry) {
         var seen = seen
-        var rarest = 0
-        for index in entries.indices {
-            if entries[index].subject == seen.subject, entries[index].tag == seen.tag {
-                seen.count += entries[index].count
-                entries[index] = seen
-                return
-            }
-            if entries[index].count < entries[rarest].count { rarest = index }
+        let key = UInt64(seen.subject.rawValue) << 32 | UInt64(seen.tag)
+        if let known = keys.firstIndex(of: key) {
+            seen.count += entries[known].count
+            entries[known] = seen
+        } else if entries.count < Self.most {
+            keys.append(key)
+            entries.append(seen)
+        } else {
+            let place = rarest()
+            seen.count += entries[place].count
+            keys[place] = key
+            entries[place] = seen
         }
-        if entries.count < Self.most { return entries.append(seen) }
-        seen.count += entries[rarest].count
-        entries[rarest] = seen
+    }
+
+    private mutating func rarest() -> Int {
+        while true {
+            for _ in entries.indices {
+                cursor = (cursor + 1) % Self.most
+                if entries[cursor].count <= least { return cursor }
+            }
+            least = entries.lazy.map(\.count).min()!
+        }
     }
 }

@@ -185,17 +185,18 @@ package struct EventDecoder: ~Copyable {
                     subject: SubjectComposer.subject(inKeyOf: record), record, header, now)
             }
             let fields = try ownFields(value, record, header, now)
-            if let remark = fields.remark { note(remark, index) }
+            if let remark = fields.remark { note(remark, of: record) }
             return try event(fields, record, now)
         case .cloudEvent:
             let fields = try cloudEventFields(record, header)
-            if let remark = fields.remark { note(remark, index) }
+            if let remark = fields.remark { note(remark, of: record) }
             return try event(fields, record, now)
         }
     }
 
     @inline(never)
-    private mutating func note(_ remark: EventFields.Remark, _ binding: Int) {
+    private mutating func note(_ remark: EventFields.Remark, of record: EventRecord) {
+        let binding = record.binding
         switch remark {
         case .timeAttribute: notes[binding].add(.attribute("time"))
         case .subjectAttribute: notes[binding].add(.attribute("subject"))
