@@ -45,6 +45,8 @@ soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 
 # Nobody reads the compiler's index here, and all builds of one folder must have the same options.
 SWIFT_BUILD := swift build --disable-index-store
+# Nor the debugger's information, which costs a tenth of a build. With it: `swift build --build-tests`.
+SWIFT_BUILD_DEBUG := $(SWIFT_BUILD) -debug-info-format none
 
 FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
@@ -78,7 +80,7 @@ demo-picture: build ## Run the demo and draw it, docs/demo.svg
 	.build/release/lamplighter-lab demo-picture run/demo.ndjson docs/demo.svg
 
 build-tests: deps # Every target, once; what else needs debug programs goes on from it
-	$(SWIFT_BUILD) --build-tests
+	$(SWIFT_BUILD_DEBUG) --build-tests
 
 test: build-tests ## Build everything and run every test
 	scripts/test.py
@@ -93,10 +95,11 @@ simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMU
 
 # With the programs of `make build` if there are any.
 LOCAL ?= $(if $(and $(wildcard .build/release/lamplighter),$(wildcard .build/release/lamplighter-lab)),release,debug)
+SWIFT_BUILD_LOCAL = $(if $(filter debug,$(LOCAL)),$(SWIFT_BUILD_DEBUG),$(SWIFT_BUILD) -c $(LOCAL))
 
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
-	$(SWIFT_BUILD) -c $(LOCAL) --product lamplighter
-	$(SWIFT_BUILD) -c $(LOCAL) --product lamplighter-lab
+	$(SWIFT_BUILD_LOCAL) --product lamplighter
+	$(SWIFT_BUILD_LOCAL) --product lamplighter-lab
 	LAMPLIGHTER_PROGRAMS=.build/$(LOCAL) TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
 
 check-clean-machine: ## See a fresh Debian go from clone to first push in 12 minutes (as root; SUITE=trixie VERB=test)

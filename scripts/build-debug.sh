@@ -9,6 +9,5 @@ cd "$(dirname "$0")/.."
 
 [ -z "${LAMPLIGHTER_PROGRAMS:-}" ] || exit 0
 for product in "$@"; do
-    echo "+ swift build --disable-index-store --product $product"
-    swift build --disable-index-store --product "$product"
+    (set -x; swift build --disable-index-store -debug-info-format none --product "$product")
 done

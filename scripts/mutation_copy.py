@@ -17,7 +17,8 @@ import time
 from command_line import ROOT
 from mutations import FOLDER
 
-BUILD = ["swift", "build", "--disable-index-store", "--build-tests", "--quiet"]
+# As `make build-tests` does, whose files it begins with.
+BUILD = ["swift", "build", "--disable-index-store", "-debug-info-format", "none", "--build-tests", "--quiet"]
 RUNNER = [".build/debug/lamplighterPackageTests.xctest", "--testing-library", "swift-testing",
           "--no-parallel"]
 # Builds only the named test targets and their dependencies: others would be linked again for each

@@ -33,7 +33,7 @@ WAITING = ("IntegrationTests", "DriversTests")
 ENVIRONMENT = {
     "SWIFT_BACKTRACE": "enable=no",
     # A short form of the simulation: make check and make simulate have the long one.
-    "LAMPLIGHTER_SEEDS": "60",
+    "LAMPLIGHTER_SEEDS": "30",
     **os.environ}
 # What takes longest begins first: of what waits, and of what computes, in processes of their own.
 FIRST = tuple(f"IntegrationTests.{suite}" for suite in (
@@ -49,6 +49,8 @@ APART = (
 LESS_URGENT = 10
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
+# Of those that wait, in one process: to start one takes a third of a second of a core.
+SUITES_EACH = 3
 FAILURE_LINES_MAX = 300
 # Of one process, 25 for each run of the simulation: so that one that hangs is told with its output and
 # its logs, before CI's own limit ends all of them.
@@ -128,21 +130,22 @@ def suite_of(test):
     return test.split("/")[0]
 
 
-def filter_of(name):
-    """Selects the tests of a suite or a module."""
-    return f"^{re.escape(name)}[./]"
+def filter_of(*names):
+    """Selects the tests of suites or modules."""
+    return f"^({'|'.join(map(re.escape, names))})[./]"
 
 
 def selections(suites):
     """One filter for each process: of what waits, and of what computes."""
     others = [suite for suite in suites if suite not in APART]
-    waiting = [suite for suite in FIRST if suite in others]
-    waiting += [suite for module in WAITING for suite in others
-                if suite.split(".")[0] == module and suite not in FIRST]
+    waiting = [(suite,) for suite in FIRST if suite in others]
+    for module in WAITING:
+        rest = [suite for suite in others if suite.split(".")[0] == module and suite not in FIRST]
+        waiting += [rest[at:at + SUITES_EACH] for at in range(0, len(rest), SUITES_EACH)]
     computing = [suite for suite in APART if suite in suites]
     computing += [module for module in dict.fromkeys(suite.split(".")[0] for suite in others)
                   if module not in WAITING]
-    return [filter_of(each) for each in waiting], [filter_of(each) for each in computing]
+    return [filter_of(*each) for each in waiting], [filter_of(each) for each in computing]
 
 
 def print_slowest(runs, slowest):
@@ -175,8 +178,8 @@ def summed_up(runs, seconds):
 def parsed_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--jobs", type=int, default=min(3 * os.cpu_count(), JOBS_MAX), metavar="NUMBER",
-        help="how many processes that mostly wait run at a time (default: three for each core, at "
+        "--jobs", type=int, default=min(4 * os.cpu_count(), JOBS_MAX), metavar="NUMBER",
+        help="how many processes that mostly wait run at a time (default: four for each core, at "
              f"most {JOBS_MAX})")
     parser.add_argument(
         "--scratch-path", type=pathlib.Path, default=".build", metavar="FOLDER",

@@ -47,7 +47,7 @@ class Run:
 
     @property
     def name(self):
-        return (self.selection or "all tests").replace("\\", "").strip("^[./]`")
+        return (self.selection or "all tests").replace("\\", "").strip("^()[./]`").replace("|", ", ")
 
     @property
     def counts(self):
