@@ -120,9 +120,9 @@ def per_push(rig, name, arguments, option, few, many, pushes):
 def measure():
     # A debug build is enough for the simulator. It is the one that the tests use, and a release build of
     # all the packages that it needs takes minutes.
-    product = ["swift", "build", "--disable-index-store", "--product", "lamplighter-lab"]
-    print("+", *product, flush=True)
-    subprocess.run(product, cwd=rigs.ROOT, check=True)
+    subprocess.run(
+        ["scripts/build-debug.sh", "lamplighter-lab"], cwd=rigs.ROOT, check=True,
+        env={name: value for name, value in os.environ.items() if name != "LAMPLIGHTER_PROGRAMS"})
     with rigs.Rig(rigs.ROOT / ".build/debug", FORM.configuration) as rig:
         # Removes debug information that valgrind cannot read; the functions' names remain.
         subprocess.run(

@@ -7,6 +7,7 @@ import signal
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def fail(message, status=1):
@@ -21,7 +22,14 @@ def announce(*command):
 
 def start():
     """Prepares the process: each line is printed at once, also into a file, beside what other
-    programs print there; and a signal to end becomes SystemExit, so that clean-up code runs."""
+    programs print there; and the first signal to end becomes SystemExit, so that clean-up code runs."""
     sys.stdout.reconfigure(line_buffering=True)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, _: sys.exit(128 + received))
+    for number in ENDS:
+        signal.signal(number, end)
+
+
+def end(received, _):
+    # make passes on what its whole group has been sent: a second one would end the clean-up.
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + received)

@@ -34,9 +34,9 @@ internal import Testing
         let bad = "{" + String(repeating: "x", count: 60_000)
         var read = 0
         var delivered = 0
-        for round in 0..<240 {
+        for round in 0..<60 {
             // As the planner does it, which does not read where there is no room.
-            for _ in 0..<25 where fixture.hasRoom {
+            for _ in 0..<100 where fixture.hasRoom {
                 fixture.event("bad", bad)
                 read += 1
             }
@@ -50,7 +50,7 @@ internal import Testing
             #expect(fixture.letterBytes.bytes <= 32 << 20)
             fixture.pass(.milliseconds(500))
         }
-        #expect(read > 5925 && delivered > 235)
+        #expect(read > 5700 && delivered > 55)
         #expect(fixture.committableOffset == 0, "the first of them waits")
         fixture.registerControl("B", [2], shows: ["lamp"])
         fixture.event("lamp")
