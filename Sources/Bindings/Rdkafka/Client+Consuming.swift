@@ -111,11 +111,15 @@ extension Client {
 
     /// Commits what is stored, leaves the group unless the member is a static one. Returns false when
     /// that was not done in time; the client can be let go in either case. Its queues must be gone.
-    package func closeConsumer(timeout: Duration) -> Bool {
+    ///
+    /// - Parameter hasLeft: whether `leaveGroup` was called. The library then waits for no answer to
+    ///   a rebalance, and ends its group's queue while we would ask it something: it destroys the
+    ///   question there without an answer, for which we would wait for ever.
+    package func closeConsumer(timeout: Duration, hasLeft: Bool = false) -> Bool {
         let queue = EventQueue(for: self)
         let clock = ContinuousClock()
         let deadline = clock.now + timeout
-        awaitStoppedFetchers()
+        if !hasLeft { awaitStoppedFetchers() }
         if let error = rd_kafka_consumer_close_queue(pointer, queue.pointer) {
             // The consumer was closed before, or has failed for good: there is nothing to wait for.
             rd_kafka_error_destroy(error)
@@ -127,8 +131,9 @@ extension Client {
             // Short, because nothing wakes the queue when the close is done.
             guard let event = queue.poll(timeout: min(left, .milliseconds(20))) else { continue }
             defer { rd_kafka_event_destroy(event) }
-            guard rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE else { continue }
-            answerRebalanceWhileClosing(event)
+            if !hasLeft, rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE {
+                answerRebalanceWhileClosing(event)
+            }
         }
         return true
     }

@@ -57,13 +57,14 @@ final class ConsumerSession {
         let begun = clock.now
         // The library does not leave a group that it waits to join.
         let hasLeft = client.leaveGroup(timeout: timeout / 2)
-        return close(timeout: max(.zero, timeout - (clock.now - begun))) && hasLeft
+        let left = max(.zero, timeout - (clock.now - begun))
+        return close(timeout: left, hasLeft: true) && hasLeft
     }
 
     /// Closes the consumer; false if it did not close in time. librdkafka requires that the queue
     /// is released first.
-    func close(timeout: Duration) -> Bool {
+    func close(timeout: Duration, hasLeft: Bool = false) -> Bool {
         queue = nil
-        return client.closeConsumer(timeout: timeout)
+        return client.closeConsumer(timeout: timeout, hasLeft: hasLeft)
     }
 }
