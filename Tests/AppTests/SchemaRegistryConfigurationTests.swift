@@ -42,7 +42,7 @@ internal import Testing
         #expect(settings.user == "key" && settings.password?.text == "s3cret:with colon")
         #expect(!read.description.contains("s3cret"))
         let binding = try #require(read.kafka.events["orders"])
-        #expect(binding.valueSchema == .avro && binding.keySchema == .protobuf)
+        #expect(binding.valueSchema == .avro && binding.keySchema == .schema(.protobuf))
         #expect(try configuration("").kafka.schemaRegistry.settings == nil)
     }
 
@@ -74,6 +74,16 @@ internal import Testing
     @Test func `of JSON Schema none is needed`() {
         #expect(
             problem("kafka: {events: {o: {valueSchema: jsonSchema, subject: \"{/id}\"}}}").isEmpty)
+    }
+
+    @Test(arguments: ["json", "int64", "int32"])
+    func `of keys without a schema none is needed`(format: String) throws {
+        let yaml = "kafka: {events: {o: {keySchema: \(format), decode: key}}}"
+        #expect(problem(yaml).isEmpty)
+        #expect(try configuration(yaml).description.contains(format))
+        #expect(
+            problem("kafka: {events: {o: {keySchema: int16, decode: key}}}").contains(
+                "one of avro, protobuf, jsonSchema, json, int64, int32"))
     }
 
     @Test func `a password of several lines is refused without being shown`() throws {

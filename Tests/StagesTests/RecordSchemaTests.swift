@@ -107,9 +107,24 @@ internal import Testing
 
     @Test(
         arguments: [
+            [0, 0, 0, 0, 0, 0, 0, 0, 13, 2, 4], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0],
+        ] as [[UInt8]])
+    func `with eight bytes of number is named as Apicurio's`(record: [UInt8]) {
+        var decoder = Self.decoder()
+        let trial = Trial()
+        for language in SchemaLanguage.allCases {
+            let text = trial.decode(&decoder, record, as: language)
+            #expect(text.hasPrefix("frame: ") && text.contains("apicurio.registry.as-confluent"))
+        }
+        #expect(trial.asked.isEmpty, "no registry has a schema 0")
+    }
+
+    @Test(
+        arguments: [
             ("apicurio.value.globalId", "x", "as-confluent"),
             ("apicurio.value.contentId", "x", "as-confluent"),
             ("apicurio.key.globalId", "x", "as-confluent"),
+            ("apicurio.key.contentId", "x", "as-confluent"),
             ("content-type", "avro/binary+b7b4a7f09c964e4aa687fb5de9ef0c63", "Azure's registry"),
             ("content-type", "avro/binary", nil), ("content-type", "application/json", nil),
             ("content-type", "", nil), ("apicurio", "x", nil),
@@ -161,11 +176,11 @@ internal import Testing
         trial.answer = .known(Self.avro)
         var decoder = Self.decoder()
         for number in 0..<RecordDecoder.programsMax + 10 {
-            let id = [0, 0, 0, UInt8(number >> 8), UInt8(number & 0xFF)]
+            let id = [0, 0, 0, UInt8((number + 1) >> 8), UInt8((number + 1) & 0xFF)]
             #expect(trial.decode(&decoder, id + [2, 4]) == #"{"a":1,"b":2}"#)
         }
         #expect(trial.asked.count == RecordDecoder.programsMax + 10)
-        #expect(trial.decode(&decoder, [0, 0, 0, 0, 0, 2, 4]) == #"{"a":1,"b":2}"#)
+        #expect(trial.decode(&decoder, [0, 0, 0, 0, 1, 2, 4]) == #"{"a":1,"b":2}"#)
         #expect(trial.asked.count == RecordDecoder.programsMax + 11)
     }
 }

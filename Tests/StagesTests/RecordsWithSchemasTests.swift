@@ -117,7 +117,7 @@ internal import Testing
             Self.orders(subject) {
                 $0.decode = .key
                 $0.valueSchema = nil
-                $0.keySchema = .avro
+                $0.keySchema = .schema(.avro)
             }
         }
         let text = Self.framed(2, AvroBytes().string("door-42"))
@@ -129,7 +129,7 @@ internal import Testing
         #expect(try Self.outcome(keys("order-{key}"), key: row, nil) == "missingSubject: ")
         // Both parts, of which each has a schema of its own.
         let both = Self.orders("{key}") {
-            $0.keySchema = .avro
+            $0.keySchema = .schema(.avro)
             $0.subjects = [try! SubjectTemplate("order-{/id}")]
         }
         #expect(try Self.outcome(both, key: text, Self.shipped) == "door-42,order-7")
@@ -172,7 +172,7 @@ internal import Testing
         #expect(try Self.outcome(Self.orders(), [0, 0, 0, 0, 6]) == "waits for 6: asked")
         #expect(try Self.outcome(Self.orders(), [0, 0, 0, 0, 7]) == "waits for 7: it answers 503")
         #expect(try Self.outcome(Self.orders(), [0, 0, 0, 0, 8]) == "unknownSchema: ")
-        let keys = Self.orders("{key}-{/id}") { $0.keySchema = .avro }
+        let keys = Self.orders("{key}-{/id}") { $0.keySchema = .schema(.avro) }
         #expect(
             try Self.outcome(keys, key: Self.framed(6, AvroBytes()), Self.shipped)
                 == "waits for 6: asked")

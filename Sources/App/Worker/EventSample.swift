@@ -211,7 +211,7 @@ package struct EventSample: ~Copyable {
         func part(_ outcome: EventTally.Outcome, _ why: String) -> String? {
             guard let count = counts[outcome] else { return nil }
             return "\(count) because \(why)"
-                + (examples[outcome].map { ", such as \($0)" } ?? "")
+                + (examples[outcome].map { ", such as \($0)\($0.subjectRemark)" } ?? "")
         }
         let parts = [
             part(.unmatched, "no registration shows the subject or the kind"),

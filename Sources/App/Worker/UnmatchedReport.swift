@@ -35,7 +35,7 @@ struct UnmatchedReport {
             guard let new = minutes.growth(of: topic.topic, to: topic.count, now: now) else {
                 continue
             }
-            let example = topic.sample.last.map { ", such as \($0.subject.printable)" } ?? ""
+            let example = topic.sample.last.map { ", such as \($0.subject.remarkedSubject)" } ?? ""
             let subjects = new == 1 ? one : "\(new.grouped) \(several)"
             logger.notice(
                 "\(subjects)\(example)",

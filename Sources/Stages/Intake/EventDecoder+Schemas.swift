@@ -76,18 +76,29 @@ extension EventDecoder {
     private mutating func key(
         of record: EventRecord, number: Int, _ header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> JSONValue? {
-        let decoded = try json(of: .key, record, number: number, header)
-        guard let json = decoded ?? record.key, json.count > 0 else { return nil }
-        guard let value = try? keyParser.parse(json) else {
-            throw UnreadableRecord(.invalidJSON, "the key is no JSON, of which fields are read")
+        guard let json = try keyJSON(of: record, number: number, header), json.count > 0 else {
+            return nil
         }
+        guard var value = try? keyParser.parse(json) else { throw KeyFormat.noJSON(json) }
+        let (decode, format) = (fieldBindings[number].decode, fieldBindings[number].keySchema)
         // With schemas enabled Connect's converter puts the key under `payload`.
-        if fieldBindings[number].decode == .debezium, let object = value.object,
-            object["schema"] != nil, let payload = object["payload"]
-        {
-            return rows.key(payload)
+        if decode == .debezium || format == .json { value = value.connectPayload }
+        return decode == .debezium ? rows.key(value) : value
+    }
+
+    /// The key as JSON, as far as its format tells.
+    private mutating func keyJSON(
+        of record: EventRecord, number: Int, _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer? {
+        guard let key = record.key, key.count > 0 else { return nil }
+        switch fieldBindings[number].keySchema {
+        case .schema: return try json(of: .key, record, number: number, header)
+        case .integer(let count):
+            keyDigits.removeAll()
+            try KeyFormat.readInteger(key, bytes: count, into: &keyDigits)
+            return keyDigits.bytes
+        case .json, nil: return key.withoutByteOrderMark
         }
-        return fieldBindings[number].decode == .debezium ? rows.key(value) : value
     }
 
     /// What `{key}` means for a key with a schema: a string, or the digits of an integer.
@@ -137,7 +148,7 @@ extension EventRecord {
 extension TopicBinding {
     fileprivate func schema(of part: RecordPart) -> SchemaLanguage? {
         switch part {
-        case .key: keySchema
+        case .key: keySchema?.language
         case .value: valueSchema
         }
     }

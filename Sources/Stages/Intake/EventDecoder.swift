@@ -72,7 +72,8 @@ package struct EventDecoder: ~Copyable {
             if let problem = binding.problem(in: routing) { throw problem }
         }
         let fieldBindings = bindings.filter {
-            !$0.fields.isEmpty || $0.decode == .debezium || $0.hasSchema || $0.push.isSet
+            !$0.fields.isEmpty || $0.decode == .debezium || $0.hasFormat || $0.push.isSet
+        let bindings = bindings.map(\.complete)
         }
         let routes = RouteDirectory(routing)
         self.bindings = bindings.map { binding in
@@ -137,7 +138,7 @@ package struct EventDecoder: ~Copyable {
         case .json where binding.holdsOwnEvents: .event
         case .debezium: .template
         case .json, .key:
-            !binding.fields.isEmpty || binding.hasSchema || binding.push.isSet
+            !binding.fields.isEmpty || binding.hasFormat || binding.push.isSet
                 || binding.templates.contains { !$0.isKey }
                 || binding.templates.count > 1
                 ? .template : .key

@@ -86,7 +86,7 @@ struct RecordDocument {
 
 extension JSONValue {
     /// What Connect's converter has put beside its schema.
-    fileprivate var connectPayload: JSONValue {
+    var connectPayload: JSONValue {
         guard let object, object["schema"] != nil, let payload = object["payload"] else {
             return self
         }

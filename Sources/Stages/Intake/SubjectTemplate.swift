@@ -16,6 +16,9 @@ package struct SubjectTemplate: Sendable, Hashable {
     package let text: String
     let parts: [Part]
 
+    /// The record's key.
+    static let key = SubjectTemplate(text: "{key}", parts: [.key])
+
     var isKey: Bool { parts == [.key] }
 
     /// Whether the record's value must be parsed.
@@ -24,6 +27,11 @@ package struct SubjectTemplate: Sendable, Hashable {
     /// The fields that it reads.
     var fields: [FieldPath] {
         parts.compactMap { if case .field(let path) = $0 { path } else { nil } }
+    }
+
+    private init(text: String, parts: [Part]) {
+        self.text = text
+        self.parts = parts
     }
 
     package init(_ text: String) throws(SubjectTemplateError) {

@@ -30,8 +30,8 @@ package struct TopicBinding: Sendable, Equatable {
     }
 
     package var decode: Decode
-    /// The language of the schema that keys were written with; nil for keys of plain bytes.
-    package var keySchema: SchemaLanguage?
+    /// How keys were written; nil for plain bytes.
+    package var keySchema: KeyFormat?
     /// The language of the schema that values were written with; nil for plain JSON.
     package var valueSchema: SchemaLanguage?
     /// How the subject is composed; nil takes the event's own subject, else the record's key.
@@ -103,12 +103,15 @@ package struct TopicBinding: Sendable, Equatable {
     var readsKey: Bool { fields.contains { $0.version == .key } }
 
     /// Whether a schema is needed to read the records.
-    package var hasSchema: Bool { keySchema != nil || valueSchema != nil }
+    package var hasSchema: Bool { keySchema?.language != nil || valueSchema != nil }
 
     /// The binding for records whose keys and values are given as JSON.
     package var withoutSchemas: TopicBinding {
         var copy = self
-        copy.keySchema = nil
+    /// Whether keys or values are in a format of their own.
+    var hasFormat: Bool { keySchema != nil || valueSchema != nil }
+
+        if copy.keySchema != .json { copy.keySchema = nil }
         copy.valueSchema = nil
         return copy
     }
@@ -119,6 +122,14 @@ package struct TopicBinding: Sendable, Equatable {
         let classes = classesFrom == nil ? classes : .all
         if let template = push.payload,
             let problem = template.problem(as: push.type, for: classes)
+    /// The binding with the subject that it leaves out: the key.
+    var complete: TopicBinding {
+        guard decode == .key, keySchema != nil, templates.isEmpty else { return self }
+        var copy = self
+        copy.subject = .key
+        return copy
+    }
+
         {
             return .payload(problem)
         }
@@ -149,7 +160,7 @@ package struct TopicBinding: Sendable, Equatable {
             return .noFields(key)
         }
         if readsChange, decode != .debezium { return .noChange }
-        if hasSchema, holdsOwnEvents || decode == .cloudevents || templates.isEmpty {
+        if hasFormat, holdsOwnEvents || decode == .cloudevents || complete.templates.isEmpty {
             return .noSubjectOfSchema
         }
         if valueSchema != nil, decode == .key { return .schemaOfUnreadValue }

@@ -36,6 +36,14 @@ package struct SchemaFrame {
         guard bytes[0] == 0 else { throw UndecodableRecord(.frame, Self.foreign(bytes)) }
         var number: UInt32 = 0
         for byte in bytes[1..<Self.bytes] { number = number << 8 | UInt32(byte) }
+        // Registries count from 1.
+        guard number > 0 else {
+            throw UndecodableRecord(
+                .frame,
+                "the four bytes of the schema's number are 0: Apicurio's serializers write it in "
+                    + "eight unless they are told otherwise, so have the producer set "
+                    + "apicurio.registry.as-confluent to true")
+        }
         schema = SchemaID(rawValue: number)
         content = UnsafeRawBufferPointer(rebasing: bytes[Self.bytes...])
     }
@@ -56,8 +64,8 @@ package struct SchemaFrame {
             "it is an Avro container file: have the producer write one record with a serializer for a "
                 + "schema registry"
         case (UInt8(ascii: "{"), _), (UInt8(ascii: "["), _), (UInt8(ascii: "\""), _):
-            "it begins as JSON does, and not with a zero byte: leave keySchema or valueSchema out of "
-                + "the topic's binding, or have the producer use a serializer for a schema registry"
+            "it begins as JSON does, and not with a zero byte: leave valueSchema out of the topic's "
+                + "binding, or say keySchema: json, or have the producer use a serializer for a schema registry"
         default:
             "a key or value with a schema begins with a zero byte, and this one does with \(bytes[0]): "
                 + "have the producer use a serializer for a schema registry"
@@ -73,6 +81,7 @@ package struct SchemaFrame {
     ) -> UndecodableRecord? {
         for name in [
             "apicurio.value.globalId", "apicurio.value.contentId", "apicurio.key.globalId",
+            "apicurio.key.contentId",
         ]
         where header(name) != nil {
             return UndecodableRecord(
@@ -94,7 +103,7 @@ package struct SchemaFrame {
     package static func refusal(of header: String) -> UndecodableRecord {
         UndecodableRecord(
             .frame,
-            "the header \(header) names the schema by a GUID, and only numbers are read: have the "
+            "the header \(header) names the schema, and only its number before the content is read: have the "
                 + "producer use Confluent's PrefixSchemaIdSerializer")
     }
 }

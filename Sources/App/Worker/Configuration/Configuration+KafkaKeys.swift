@@ -112,8 +112,10 @@ extension TopicBinding {
                 "The values were written with a schema registry, in this language; their fields are "
                     + "read like those of JSON. See docs/record-schemas.md."),
             .optional(
-                "keySchema", \.keySchema, .schemaLanguage,
-                "The same of the keys: `{key}` is then the string or the integer in them."),
+                "keySchema", \.keySchema, .keyFormat,
+                "The same of the keys, or how else they were written: `json`, such as `\"42\"` in "
+                    + "quotation marks, or an integer in 8 or 4 bytes (`int64`, `int32`). `{key}` is "
+                    + "then the string or the integer in them."),
             .optional(
                 "subject", \.subject, .subjectTemplate,
                 "The subject, made of the record: `{key}`, `{header:name}` and JSON pointers, as "

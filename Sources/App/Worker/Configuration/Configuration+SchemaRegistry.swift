@@ -106,7 +106,7 @@ extension Configuration.Kafka.SchemaRegistry {
         }
         for (topic, binding) in bindings.sorted(by: { $0.key < $1.key }) {
             let languages = [
-                ("keySchema", binding.keySchema), ("valueSchema", binding.valueSchema),
+                ("keySchema", binding.keySchema?.language), ("valueSchema", binding.valueSchema),
             ]
             // The values of JSON Schema can be read without it.
             for (key, language) in languages where language.map({ $0 != .json }) ?? false {
@@ -120,6 +120,24 @@ extension Configuration.Kafka.SchemaRegistry {
 
 extension SettingType where Value == SchemaLanguage {
     static var schemaLanguage: Self {
-        .choice([("avro", .avro), ("protobuf", .protobuf), ("jsonSchema", .json)])
+        .choice(SchemaLanguage.words)
     }
+}
+
+extension SettingType where Value == KeyFormat {
+    static var keyFormat: Self {
+        let schemas = SchemaLanguage.words.map { language in
+            (word: language.word, value: KeyFormat.schema(language.value))
+        }
+        let others: [(word: String, value: KeyFormat)] = [
+            ("json", .json), ("int64", .int64), ("int32", .int32),
+        ]
+        return .choice(schemas + others)
+    }
+}
+
+extension SchemaLanguage {
+    fileprivate static let words: [(word: String, value: SchemaLanguage)] = [
+        ("avro", .avro), ("protobuf", .protobuf), ("jsonSchema", .json),
+    ]
 }

@@ -177,7 +177,7 @@ extension Diagnosis {
             period = "since the start"
         }
         guard found > 0, Double(found) >= Double(events) * Self.suspiciousShare else { return nil }
-        let last = topic.sample.last.map { ", such as \($0.subject.printable)" } ?? ""
+        let last = topic.sample.last.map { ", such as \($0.subject.remarkedSubject)" } ?? ""
         return Suspicion(
             events: events, count: found, period: period,
             example: "\(last) in \(topic.topic)")

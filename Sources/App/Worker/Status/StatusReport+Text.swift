@@ -252,8 +252,11 @@ extension StatusReport.Demand {
 
 extension StatusReport.Unmatched {
     fileprivate var text: String {
-        let names = sample.suffix(3).reversed().map(\.subject).joined(separator: ", ")
-        return "\(topic): \(count.counted("event"))\(names.isEmpty ? "" : ", such as \(names)")"
+        let subjects = sample.suffix(3).reversed().map(\.subject)
+        guard !subjects.isEmpty else { return "\(topic): \(count.counted("event"))" }
+        let remark = subjects.map(\.subjectRemark).first { !$0.isEmpty } ?? ""
+        return "\(topic): \(count.counted("event")), such as "
+            + subjects.joined(separator: ", ") + remark
     }
 }
 
