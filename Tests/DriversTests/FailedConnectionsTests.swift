@@ -34,6 +34,15 @@ import Testing
         #expect(failure(troubles, since: start + .seconds(3601)) == nil)
     }
 
+    @Test func `librdkafka's last reason is part of a time-out of which nothing else is known`() {
+        let error = KafkaError.unreachable(
+            RdkafkaError(.timedOut), lastWords: "ssl://kafka:9093/1: something new")
+        #expect(
+            error.description.contains(
+                "; librdkafka's last reason: ssl://kafka:9093/1: something new): check"))
+        #expect(!KafkaError.unreachable(RdkafkaError(.timedOut)).description.contains("reason"))
+    }
+
     @Test(arguments: ["GroupCoordinator: ", "GroupCoordinator/2: ", "ssl://"])
     func `a failed connection is named by its address, also the coordinator's`(prefix: String) {
         let line =

@@ -187,6 +187,67 @@ import Testing
         #expect(failure?.kind == kind && failure?.broker == "broker-1:9093")
     }
 
+    /// What brokers of clouds answer to a login that they refuse, and what is to be made of it.
+    @Test(
+        arguments: [
+            ("The request was rejected by firewall checks.", .firewall, false),
+            ("Client IP address is not allowed to access the namespace", .firewall, false),
+            ("Public network access is disabled", .firewall, false),
+            ("The request was throttled. Please wait 4 seconds and try again.", .turnedAway, false),
+            ("[4f2c]: Too many connects", .turnedAway, false),
+            ("The server is busy. Please try again later. TrackingId:x", .turnedAway, false),
+            ("Internal Server Error", .turnedAway, false),
+            (
+                "The Service Bus connection string is not of the expected format. Please check the "
+                    + "string before trying again.", .connectionString, true
+            ),
+            (
+                "Unauthorized access. 'Listen' claim(s) are required to perform this operation.",
+                .credentials, true
+            ),
+            ("Authentication failed: Invalid username or password", .credentials, true),
+            ("[1a2b]: Access denied", .credentials, true),
+            ("Broker: SASL Authentication failed", .credentials, true),
+        ] as [(String, ConnectionFailure.Kind, Bool)])
+    func `what a broker says of a login stands in the message, and decides`(
+        words: String, kind: ConnectionFailure.Kind, isConfiguration: Bool
+    ) throws {
+        let line =
+            "[thrd:sasl_ssl://kafka:9093/bootstrap]: sasl_ssl://kafka:9093/bootstrap: SASL "
+            + "authentication error: \(words) (after 2ms in state AUTH_REQ)"
+        let failure = try #require(ConnectionFailure(lines: [line], refusal: nil))
+        #expect(failure.kind == kind && failure.isConfiguration == isConfiguration)
+        #expect(failure.broker == "kafka:9093")
+        #expect(failure.description.contains("(it says: \(words))"), "\(failure)")
+    }
+
+    @Test func `a broker's words are bounded, on one line and without secrets`() throws {
+        let words =
+            "no user lamp\u{1b}[31m with s3cret-word\n" + String(repeating: "x", count: 4000)
+        let line = "ssl://kafka:9093/1: SASL authentication error: \(words) (after 2ms in state X)"
+        let failure = try #require(
+            ConnectionFailure(lines: [line], refusal: nil) {
+                $0.replacing("s3cret-word", with: "[secret]")
+            })
+        let text = failure.description
+        #expect(text.contains("with [secret]") && !text.contains("s3cret"))
+        #expect(!text.contains("\u{1b}") && !text.contains("\n") && text.utf8.count < 600)
+    }
+
+    @Test func `an answer that the library cannot read is told as such`() throws {
+        for words in [
+            "ApiVersionRequest failed: Local: Bad message format: probably due to broker version "
+                + "< 0.10 (see api.version.request configuration) (after 2ms in state "
+                + "APIVERSION_QUERY)",
+            "Receive failed: Protocol parse failure",
+        ] {
+            let failure = try #require(
+                ConnectionFailure(lines: ["[thrd:x]: kafka:9092/1: \(words)"], refusal: nil))
+            #expect(failure.kind == .unreadable && !failure.isConfiguration)
+            #expect(failure.description.contains("what librdkafka cannot read ("))
+        }
+    }
+
     @Test func `a connection that is lost after it has served is not said to want SASL`() {
         let line = "[thrd:x]: kafka:9092/1: Disconnected (after 416816ms in state UP)"
         #expect(ConnectionFailure(lines: [line], refusal: nil) == nil)

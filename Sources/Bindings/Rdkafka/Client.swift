@@ -24,11 +24,12 @@ package final class Client: @unchecked Sendable {
 
     /// - Parameter tokens: for SASL/OAUTHBEARER, which the configuration must then name; nil for
     ///   any other mechanism.
+    /// - Parameter redact: takes secrets out of what brokers say.
     package init(
         _ kind: Kind, configuration: borrowing Configuration, tokens: TokenRefresh? = nil,
-        log: @escaping LogSink
+        log: @escaping LogSink, redact: @escaping @Sendable (String) -> String = { $0 }
     ) throws(RdkafkaError) {
-        context = ClientContext(tokens: tokens, log: log)
+        context = ClientContext(tokens: tokens, log: log, redact: redact)
         let copy = rd_kafka_conf_dup(configuration.pointer)!
         context.install(in: copy, kind: kind)
         let type = kind == .consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER

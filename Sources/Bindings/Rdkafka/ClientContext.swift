@@ -51,16 +51,20 @@ final class ClientContext: @unchecked Sendable {
     // before the thread that reads it begins to serve; nothing else is touched by library threads.
     // The rest is touched by the one thread that polls the client.
     let log: Client.LogSink
-    let troubles = ConnectionTroubles()
+    let troubles: ConnectionTroubles
     private let tokens: Client.TokenRefresh?
     var recipient: TokenRecipient?
     var news = ClientNews()
     var hasNews = false
     var reports: [DeliveryReport] = []
 
-    init(tokens: Client.TokenRefresh?, log: @escaping Client.LogSink) {
+    init(
+        tokens: Client.TokenRefresh?, log: @escaping Client.LogSink,
+        redact: @escaping @Sendable (String) -> String
+    ) {
         self.tokens = tokens
         self.log = log
+        troubles = ConnectionTroubles(redact: redact)
     }
 
     /// The context outlives the client: `Client` holds it, and destroys the handle in `deinit`,

@@ -12,10 +12,14 @@ package final class ConnectionTroubles: Sendable {
     }
 
     private let state = Mutex(State())
+    /// Takes the configuration's secrets out of a text: brokers may repeat what they refuse.
+    package let redact: @Sendable (String) -> String
     /// The most lines kept: brokers are tried in turn, and each fails in the same way.
     private static let linesMax = 16
 
-    /// The last complaints, oldest first.
+    init(redact: @escaping @Sendable (String) -> String = { $0 }) { self.redact = redact }
+
+    /// The last complaints as they came, oldest first; to be redacted before they are shown.
     /// - Parameter start: leaves out those from before; nil for none.
     package func lines(since start: ContinuousClock.Instant?) -> [String] {
         state.withLock { state in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
 package import Rdkafka
 
 /// Why a connection to Kafka fails, derived from what librdkafka logged about each attempt.
@@ -12,7 +13,11 @@ package struct ConnectionFailure: Hashable, Sendable {
         case clientCertificate
         /// The broker refuses the user or the password.
         case credentials
+        /// The broker refuses the login for another reason, which its words tell.
+        case connectionString, firewall, turnedAway
         case mechanism, noSASL, wantsSASL
+        /// The broker's answer to the first request is none that the library can read.
+        case unreadable
         case plaintextPort, tlsPort, handshake
         case unresolved, refused, silent
     }
@@ -20,13 +25,17 @@ package struct ConnectionFailure: Hashable, Sendable {
     package let kind: Kind
     /// The broker's `host:port`, as far as known.
     package let broker: String
-    /// What else librdkafka or the broker reports.
+    /// What else librdkafka or the broker reports: one line, without secrets.
     let detail: String
     /// Whether Kafka has answered this client before: what it is configured with was right then.
     package var hasAnswered = false
 
-    /// - Parameter lines: lines of librdkafka's log, oldest first.
-    package init?(lines: [String], refusal: CertificateRefusal?) {
+    /// - Parameters:
+    ///   - lines: lines of librdkafka's log, oldest first.
+    ///   - redact: takes secrets out of a text of the other side's.
+    package init?(
+        lines: [String], refusal: CertificateRefusal?, redact: (String) -> String = { $0 }
+    ) {
         if let refusal {
             kind =
                 switch refusal.cause {
@@ -47,9 +56,10 @@ package struct ConnectionFailure: Hashable, Sendable {
                     && (kind != .wantsSASL || Self.endsAtOnce(line))
             }
             guard let last else { continue }
-            self.kind = kind
+            let words = Self.detail(of: last, kind: kind)
+            self.kind = kind == .credentials ? Self.refusal(in: words) : kind
             broker = Self.broker(in: last)
-            detail = Self.detail(of: last, kind: kind)
+            detail = Self.shown(redact(words))
             return
         }
         return nil
@@ -68,6 +78,11 @@ package struct ConnectionFailure: Hashable, Sendable {
         .unresolved: ["Failed to resolve"],
         .refused: ["Connection refused", "Network is unreachable", "No route to host"],
         .silent: ["timed out in state", "request(s) timed out", "Local: Timed out"],
+        .unreadable: [
+            "ApiVersionRequest failed: Local: Bad message format",
+            "ApiVersionRequest failed: Broker: ", "rotocol parse failure",
+            "rotocol read buffer underflow",
+        ],
         .wantsSASL: ["in state UP"],
     ]
 
@@ -95,20 +110,56 @@ package struct ConnectionFailure: Hashable, Sendable {
     }
 
     private static func detail(of line: String, kind: Kind) -> String {
-        let mark = kind == .mechanism ? "supported mechanisms: " : ": "
-        guard let start = line.ranges(of: mark).last else { return "" }
+        let start: Range<String.Index>? =
+            switch kind {
+            case .mechanism: line.ranges(of: "supported mechanisms: ").last
+            // The broker's own words may have colons in them.
+            case .credentials:
+                line.firstRange(of: "SASL authentication error: ") ?? line.ranges(of: ": ").last
+            case .unreadable:
+                line.firstRange(of: "ApiVersionRequest failed: ") ?? line.ranges(of: ": ").last
+            default: line.ranges(of: ": ").last
+            }
+        guard let start else { return "" }
         let text = line[start.upperBound...]
-        return String(text[..<(text.firstRange(of: " (after ")?.lowerBound ?? text.endIndex)])
+        return String(text[..<(text.ranges(of: " (after ").last?.lowerBound ?? text.endIndex)])
+    }
+
+    private static let wordsMax = 300
+
+    /// Text of the other side's, as people are shown it.
+    static func shown(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(wordsMax)).printable
+    }
+
+    /// What brokers say when a login fails for another reason than its user or its password: Azure's
+    /// Event Hubs and Amazon's MSK answer with the same error code, and with a sentence.
+    private static let refusals: KeyValuePairs<Kind, [String]> = [
+        .connectionString: ["connection string"],
+        .firewall: [
+            "firewall", "ip address", "public network access", "public access", "network rule",
+            "virtual network",
+        ],
+        .turnedAway: [
+            "throttl", "too many connect", "too many request", "server is busy", "server busy",
+            "try again later", "temporar", "quota", "internal server error", "unavailable",
+        ],
+    ]
+
+    private static func refusal(in words: String) -> Kind {
+        let words = words.lowercased()
+        return refusals.first { $0.value.contains { words.contains($0) } }?.key ?? .credentials
     }
 
     /// Whether a restart is useless until the configuration changes.
     package var isConfiguration: Bool {
         switch kind {
         case .otherName, .unknownAuthority, .certificate, .clientCertificate, .credentials,
-            .mechanism, .noSASL:
+            .connectionString, .mechanism, .noSASL:
             true
-        case .expired, .notYetValid, .wantsSASL, .plaintextPort, .tlsPort, .handshake,
-            .unresolved, .refused, .silent:
+        // What a firewall or a quota refuses now, it may let in without a change here.
+        case .expired, .notYetValid, .firewall, .turnedAway, .wantsSASL, .plaintextPort, .tlsPort,
+            .handshake, .unresolved, .refused, .silent, .unreadable:
             false
         }
     }
@@ -128,7 +179,13 @@ extension ConnectionFailure: CustomStringConvertible {
         case .unknownAuthority: "shows a certificate of an authority that is not trusted here"
         case .certificate: "shows a certificate that is not accepted (\(detail))"
         case .clientCertificate: "requires a client certificate"
-        case .credentials: "refuses the user name or the password"
+        case .credentials: "refuses the user name or the password\(said)"
+        case .connectionString: "refuses the password, which is no connection string\(said)"
+        case .firewall: "refuses this machine's address\(said)"
+        case .turnedAway: "takes no login for now\(said)"
+        case .unreadable:
+            "answers the first request with what librdkafka cannot read"
+                + (detail.isEmpty ? "" : " (\(detail))")
         case .mechanism: "does not take this SASL mechanism"
         case .noSASL: "has no SASL on this port"
         case .wantsSASL: "closes the connection as soon as it is asked for something"
@@ -140,6 +197,8 @@ extension ConnectionFailure: CustomStringConvertible {
         case .silent: "does not answer to a connection"
         }
     }
+
+    private var said: String { detail.isEmpty ? "" : " (it says: \(detail))" }
 
     /// What to do about it.
     package var remedy: String {
@@ -161,6 +220,15 @@ extension ConnectionFailure: CustomStringConvertible {
             "set kafka.properties: ssl.certificate.location and ssl.key.location to one that it "
                 + "trusts"
         case .credentials: "check kafka.properties: sasl.username and sasl.password"
+        case .connectionString:
+            "set kafka.properties: sasl.username to $ConnectionString, and sasl.password to the whole "
+                + "connection string, from Endpoint=sb:// on"
+        case .firewall:
+            "let the address of this machine through in the cluster's network settings"
+        case .turnedAway: "it may pass; if it stays, look for what connects so often"
+        case .unreadable:
+            "see what listens there: a Kafka before 0.10, another program, or one newer than "
+                + "librdkafka \(RdkafkaVersion.text)"
         case .mechanism:
             "set kafka.properties: sasl.mechanism to one that it has"
                 + (detail.isEmpty ? "" : " (\(detail))")
@@ -196,6 +264,15 @@ extension Client {
     ///   the last answer of a client that lives for days is not why it cannot connect now.
     func connectionFailure(since start: ContinuousClock.Instant?) -> ConnectionFailure? {
         ConnectionFailure(
-            lines: troubles.lines(since: start), refusal: troubles.refusal(since: start))
+            lines: troubles.lines(since: start), refusal: troubles.refusal(since: start),
+            redact: troubles.redact)
+    }
+
+    /// What librdkafka has said last of a connection that failed, without secrets; nil if nothing.
+    var lastWords: String? {
+        guard let line = troubles.lines(since: nil).last else { return nil }
+        let words =
+            line.hasPrefix("[thrd:") ? line.firstRange(of: "]: ").map { $0.upperBound } : nil
+        return ConnectionFailure.shown(troubles.redact(String(line[(words ?? line.startIndex)...])))
     }
 }

@@ -146,7 +146,8 @@ package struct KafkaClientSettings: Sendable {
         do throws(RdkafkaError) {
             return try Client(
                 role.kind, configuration: configuration, tokens: refresh,
-                log: LibraryLog.sink(logger, secrets: secrets))
+                log: LibraryLog.sink(logger, secrets: secrets),
+                redact: { [secrets] in secrets.redact($0) })
         } catch {
             // For instance a file cannot be read, or properties exclude each other.
             throw .refusedTogether(secrets.redact(error.message))

@@ -16,7 +16,9 @@ package enum KafkaError: Error, Hashable, Sendable {
     /// The topic does not exist. It is never created implicitly.
     case missingTopic(String)
     /// No broker answered in time.
-    case unreachable(RdkafkaError)
+    ///
+    /// - lastWords: what librdkafka said last of a connection that failed.
+    case unreachable(RdkafkaError, lastWords: String? = nil)
     /// No connection could be made, and the cause is known.
     case noConnection(ConnectionFailure)
     /// The broker does not allow this user the operation.
@@ -46,8 +48,10 @@ extension KafkaError: CustomStringConvertible {
             "Kafka requires a token, and \(failure)"
         case .missingTopic(let name):
             "Kafka has no topic '\(name)': create it (lamplighter topics create) or name another"
-        case .unreachable(let error):
-            "Kafka does not answer (\(error)): check kafka.bootstrap, TLS and SASL settings"
+        case .unreachable(let error, let lastWords):
+            "Kafka does not answer (\(error)"
+                + (lastWords.map { "; librdkafka's last reason: \($0)" } ?? "")
+                + "): check kafka.bootstrap, TLS and SASL settings"
         case .noConnection(let failure):
             "\(failure)"
         case .forbidden(let topic, let operation):
@@ -78,7 +82,8 @@ extension KafkaError: CustomStringConvertible {
         case .unknownTopic, .unknownTopicOrPartition: .missingTopic(topic)
         case .timedOut, .transport, .allBrokersDown, .requestTimedOut:
             tokens?.failure.map { .noToken($0) }
-                ?? client.connectionFailure.map { .noConnection($0) } ?? .unreachable(error)
+                ?? client.connectionFailure.map { .noConnection($0) }
+                ?? .unreachable(error, lastWords: client.lastWords)
         case .topicAuthorizationFailed: .forbidden(topic: topic, operation: operation)
         case .unsupportedFeature: .unsupported(operation: operation)
         case .topicAlreadyExists: .topicExists(topic)
