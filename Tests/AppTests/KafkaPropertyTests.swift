@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Foundation
+import KafkaLog
 import Testing
 import Worker
 
@@ -50,6 +52,124 @@ import Worker
         #expect(found.count == 1)
         #expect(found.first?.contains("\(property)") == true, "\(found)")
         #expect(found.first?.contains(reason) == true, "\(found)")
+    }
+
+    @Test(arguments: [
+        ("sasl.jaas.config", "set sasl.username and sasl.password"),
+        ("ssl.truststore.location", "set ssl.ca.location"),
+        ("ssl.truststore.password", "leave it out"), ("ssl.keystore.type", "PKCS#12"),
+        ("ssl.keystore.certificate.chain", "set ssl.certificate.pem"),
+        ("sasl.client.callback.handler.class", "sasl.oauthbearer.method: oidc"),
+        ("sasl.login.refresh.window.factor", "leave it out"),
+        ("sasl.oauthbearer.jwks.endpoint.url", "it is for brokers"),
+        ("key.deserializer", "kafka.events says how"),
+        ("value.serializer", "kafka.events says how"),
+        ("max.poll.records", "queued.max.messages.kbytes"),
+        ("fetch.max.wait.ms", "set fetch.wait.max.ms"),
+        ("schema.registry.url", "set kafka.schemaRegistry.urls"),
+        ("basic.auth.user.info", "kafka.schemaRegistry.user"),
+        ("schema.registry.ssl.truststore.location", "kafka.schemaRegistry.caFile"),
+        ("specific.avro.reader", "leave it out"), ("buffer.memory", "queue.buffering.max.kbytes"),
+        ("max.request.size", "set message.max.bytes"), ("metric.reporters", "Java's alone"),
+        ("metrics.recording.level", "Java's alone"), ("ssl_cafile", "set ssl.ca.location"),
+        ("sasl_plain_username", "set sasl.username"), ("bootstrap_servers", "set kafka.bootstrap"),
+        ("spring.kafka.security.protocol", "without what Spring"),
+    ])
+    func `a property of another client is refused with what to write instead`(
+        property: String, remedy: String
+    ) {
+        let found = problems(of: property, "1")
+        #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
+        #expect(found.first?.contains("is a property of other clients") == true)
+        #expect(!KafkaClientSettings.knownProperties.contains(property))
+    }
+
+    @Test(arguments: [
+        ("sasl.mechanism", "AWS_MSK_IAM", "librdkafka has no AWS_MSK_IAM"),
+        ("sasl.mechanisms", "AWS_MSK_IAM", "librdkafka has no AWS_MSK_IAM"),
+        ("sasl.mechanism", "plain", "must be written in capitals: PLAIN"),
+        ("sasl.mechanism", "Scram-Sha-512", "must be written in capitals: SCRAM-SHA-512"),
+        (
+            "partition.assignment.strategy",
+            "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", "range is the default"
+        ),
+    ])
+    func `a value of another client's is refused with what to write instead`(
+        property: String, value: String, remedy: String
+    ) {
+        let found = problems(of: property, value)
+        #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
+    }
+
+    @Test(arguments: [
+        ("SASL_SSL://a:9093", "security.protocol: sasl_ssl"),
+        ("SSL://a:9093", "security.protocol: ssl"),
+        ("a:9092,SASL_PLAINTEXT://b:9092", "security.protocol: sasl_plaintext"),
+        ("PLAINTEXT://a:9092,SSL://b:9093", "security.protocol: ssl"),
+        ("KAFKA://a:9092", "write host:port alone"),
+    ])
+    func `a protocol before a broker that is not security.protocol's is told`(
+        bootstrap: String, remedy: String
+    ) {
+        let found = AppTests.problems(in: "", ["LAMPLIGHTER_KAFKA_BOOTSTRAP": bootstrap])
+        #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
+        #expect(found.first?.contains("security.protocol is plaintext") == true)
+    }
+
+    @Test func `a user without SASL is warned of`() throws {
+        func notices(_ properties: String) throws -> [String] {
+            try configuration("kafka: {properties: {\(properties)}}").notices
+        }
+        #expect(
+            try notices("sasl.username: u, sasl.password: p") == [
+                "kafka.properties: sasl.username is set, and security.protocol is plaintext, the "
+                    + "default: Kafka is told no user, and nothing is encrypted. Set "
+                    + "security.protocol to sasl_ssl"
+            ])
+        #expect(
+            try notices("sasl.mechanism: PLAIN, security.protocol: ssl").first?.contains(
+                "security.protocol is ssl: Kafka is told no user. Set") == true)
+        #expect(
+            try notices(
+                "sasl.username: u, sasl.password: p, sasl.mechanism: PLAIN, "
+                    + "security.protocol: SASL_SSL"
+            ).isEmpty)
+        #expect(try notices("security.protocol: plaintext").isEmpty)
+        #expect(try configuration("").notices.isEmpty)
+    }
+
+    /// `make docs` runs this test with `WRITE_DOCS`, and the table is rewritten.
+    @Test func `names of other clients on the page are what their table says`() throws {
+        let url = Repository.root.appending(path: "docs/kafka.md")
+        let head = "| property | do |\n|---|---|\n"
+        let rows = ForeignProperty.table.map { row in
+            "| \(row.names.map { "`\($0)`" }.joined(separator: ", ")) | \(row.remedy) |\n"
+        }.joined()
+        let page = try Repository.text("docs/kafka.md")
+        let start = try #require(page.range(of: head))
+        let table = page[start.upperBound...].split(separator: "\n")
+            .map { String($0) + "\n" }.joined()
+        if ProcessInfo.processInfo.environment["WRITE_DOCS"] != nil {
+            let written = String(page[..<start.upperBound]) + rows
+            try written.write(to: url, atomically: true, encoding: .utf8)
+        } else {
+            #expect(table == rows, "run `make docs`")
+        }
+    }
+
+    /// Files of examples do not exist here.
+    @Test func `the page's examples of Kafka's hosts are configurations`() throws {
+        let page = try Repository.text("docs/kafka.md")
+        let examples = page.split(separator: "```yaml\n").dropFirst().map {
+            String($0.split(separator: "```")[0])
+        }
+        #expect(examples.count == 7)
+        for example in examples {
+            let found = AppTests.problems(in: example, without: ["KAFKA_BOOTSTRAP"]).filter {
+                !$0.contains("it does not exist") && !$0.contains("passwordFile")
+            }
+            #expect(found == [], "\(example)")
+        }
     }
 
     @Test(arguments: [

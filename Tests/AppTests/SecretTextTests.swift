@@ -69,6 +69,37 @@ internal import Testing
         #expect(wrong[0].contains("after byte 3 of 7") && !wrong[0].contains("two"))
     }
 
+    @Test(
+        arguments: [
+            (
+                "kafka: {properties: {sasl.password: \"${KAFKA_PASSWORD}\"}}",
+                "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
+            ),
+            ("kafka: {group: \"${GROUP}\"}", "LAMPLIGHTER_KAFKA_GROUP"),
+            ("admin: {tokenFile: \"${TOKEN_FILE}\"}", "LAMPLIGHTER_ADMIN_TOKENFILE"),
+            (
+                "apns: {credentials: {home: {apps: [\"${APP}\"]}}}",
+                "LAMPLIGHTER_APNS_CREDENTIALS_HOME_APPS"
+            ),
+            ("kafka: {properties: {sasl.username: $ConnectionString}}", nil),
+            ("kafka: {properties: {sasl.password: \"a${b}c\"}}", nil),
+            ("kafka: {properties: {sasl.password: \"${}\"}}", nil),
+            ("kafka: {properties: {sasl.password: \"${1}\"}}", nil),
+            ("kafka: {properties: {sasl.password: \"$KAFKA\"}}", nil),
+            (
+                "kafka: {events: {a: {subject: \"{key}\", push: {payload: {aps: {alert: \"${{a}}\"}}}}}}",
+                nil
+            ),
+        ] as [(String, String?)])
+    func `a variable that nobody fills in is told, with the one to set`(
+        yaml: String, variable: String?
+    ) {
+        let found = problems(in: yaml, without: ["APNS_CREDENTIALS_HOME_APPS"])
+            .filter { $0.contains("variables are not filled in") }
+        #expect(found.count == (variable == nil ? 0 : 1), "\(found)")
+        if let variable { #expect(found.first?.hasSuffix("set " + variable) == true, "\(found)") }
+    }
+
     @Test(arguments: [
         "LAMPLIGHTER_REGISTRAR_PORT", "LAMPLIGHTER_HEALTH_PORT", "LAMPLIGHTER_ADMIN_PORT",
     ])

@@ -46,6 +46,9 @@ package struct KafkaClientSettings: Sendable {
     package static func validate(property: String, value: String) throws(KafkaError) {
         let settings = KafkaClientSettings(
             bootstrap: "", group: "", properties: [property: value])
+        if let problem = ForeignProperty.problem(of: property, value) {
+            throw .invalidProperty(property, message: problem)
+        }
         try PropertyRule.rule(of: property)?.check(property, value)
         try settings.refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         if let ours = OIDCSettings.Property(rawValue: property) { return try ours.check(value) }

@@ -136,7 +136,15 @@ extension Configuration {
         }
     }
 
+    private func checkProtocol(_ reader: inout SettingReader) {
+        guard reader.isSound(["kafka", "bootstrap"]), let problem = kafka.protocolProblem() else {
+            return
+        }
+        reader.report(["kafka", "bootstrap"], wrong: problem.wrong, remedy: problem.remedy)
+    }
+
     private func checkProperties(_ reader: inout SettingReader) {
+        checkProtocol(&reader)
         var isSound = true
         func report(_ property: String, _ complaint: Complaint) {
             isSound = false
@@ -176,7 +184,13 @@ extension Configuration {
             try KafkaClientSettings.validate(property: property, value: value)
             return nil
         } catch {
+            let foreign = ForeignProperty.remedy(for: property)
             switch error {
+            // librdkafka knows the names of some, and has nothing for them.
+            case .unknownProperty where foreign != nil, .invalidProperty where foreign != nil:
+                return Complaint(
+                    wrong: "is a property of other clients, and none of librdkafka",
+                    remedy: foreign!)
             case .unknownProperty:
                 let near = Spelling.nearest(
                     to: property, among: KafkaClientSettings.knownProperties)

@@ -59,6 +59,41 @@ extension Configuration.Kafka {
         "client.id": "clientID", "group.instance.id": "groupInstanceID",
     ]
 
+    /// librdkafka's default.
+    private var securityProtocol: String {
+        properties["security.protocol"]?.text.lowercased() ?? "plaintext"
+    }
+
+    /// That a password is never sent, and nothing encrypted; nil if it need not be said.
+    var plaintextNotice: String? {
+        let login = ["sasl.username", "sasl.password", "sasl.mechanism", "sasl.mechanisms"]
+        guard !securityProtocol.hasPrefix("sasl_"),
+            let name = login.first(where: { properties[$0] != nil })
+        else { return nil }
+        return "kafka.properties: \(name) is set, and security.protocol is \(securityProtocol)"
+            + (properties["security.protocol"] == nil ? ", the default" : "")
+            + ": Kafka is told no user"
+            + (securityProtocol == "plaintext" ? ", and nothing is encrypted" : "")
+            + ". Set security.protocol to sasl_ssl"
+    }
+
+    /// A protocol before a broker's name must be that of `security.protocol`: librdkafka leaves other
+    /// brokers out.
+    func protocolProblem() -> Complaint? {
+        for broker in bootstrap.split(separator: ",") {
+            guard let end = broker.firstRange(of: "://") else { continue }
+            let named = broker[..<end.lowerBound].lowercased()
+            guard named != securityProtocol else { continue }
+            let isKnown = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(named)
+            return Complaint(
+                wrong: "has \(named.uppercased()):// before a broker, and security.protocol is "
+                    + securityProtocol,
+                remedy: "write host:port alone"
+                    + (isKnown ? ", and kafka.properties: security.protocol: \(named)" : ""))
+        }
+        return nil
+    }
+
     /// What `groupInstanceID` is in the configuration to be the host's name.
     private static let hostsName = "auto"
 

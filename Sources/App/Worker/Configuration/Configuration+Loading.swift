@@ -50,6 +50,7 @@ extension Configuration {
                     "\(name) is of Kubernetes, for a Service of that name, and is ignored: "
                         + "enableServiceLinks: false leaves such variables out")
             }
+        for problem in settings.unfilled() { reader.report(problem) }
         var configuration = Configuration()
         configuration.notices = notices
         reader.section(keys, into: &configuration, from: settings)
@@ -62,7 +63,9 @@ extension Configuration {
         guard reader.problems.isEmpty else {
             throw InvalidConfiguration(problems: reader.problems)
         }
-        if let notice = configuration.otlpNotice { configuration.notices.append(notice) }
+        for notice in [configuration.kafka.plaintextNotice, configuration.otlpNotice] {
+            if let notice { configuration.notices.append(notice) }
+        }
         return configuration
     }
 

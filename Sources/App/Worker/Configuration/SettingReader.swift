@@ -41,7 +41,8 @@ struct SettingReader {
         do throws(Complaint) {
             return try type.read(setting)
         } catch {
-            report(setting.origin, error)
+            // One mistake is told once.
+            if isSound(path) { report(setting.origin, error) }
             return nil
         }
     }
