@@ -10,7 +10,12 @@ package enum MetricsText {
 
         /// The format that a scraper asks for by its `Accept` header.
         package init(accept: String) {
-            self = accept.contains("application/openmetrics-text") ? .openMetrics : .prometheus
+            let isWanted = accept.lowercased().split(separator: ",").contains { range in
+                let parts = range.filter { $0 != " " && $0 != "\t" }.split(separator: ";")
+                return parts.first == "application/openmetrics-text"
+                    && !parts.dropFirst().contains { $0.wholeMatch(of: /q=0(\.0*)?/) != nil }
+            }
+            self = isWanted ? .openMetrics : .prometheus
         }
 
         package var contentType: String {

@@ -80,5 +80,17 @@ internal import Testing
         let accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3"
         #expect(MetricsText.Format(accept: accept) == .openMetrics)
         #expect(MetricsText.Format(accept: "text/plain") == .prometheus)
+        for other in [
+            "application/openmetrics-text;q=0", "application/openmetrics-text; q=0.000, text/plain",
+            "application/openmetrics-text2", "*/*", "", "application/openmetrics-text;q=0;x=1",
+        ] {
+            #expect(MetricsText.Format(accept: other) == .prometheus, "\(other)")
+        }
+        for asked in [
+            "text/plain, Application/OpenMetrics-Text ; version=1.0.0",
+            "application/openmetrics-text;q=0.1",
+        ] {
+            #expect(MetricsText.Format(accept: asked) == .openMetrics, "\(asked)")
+        }
     }
 }
