@@ -31,6 +31,8 @@ package struct EventExplanation: Sendable {
     package var unreadable: UnreadableRecord?
     /// Whether the topic's binding leaves the record out.
     package var isFiltered = false
+    /// Why, in a clause.
+    package var filterReason: String?
     /// The event; nil if the record cannot be read or is left out.
     package var event: ReadEvent?
     /// How many entries of the audience have each result.

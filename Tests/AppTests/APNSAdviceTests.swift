@@ -21,6 +21,8 @@ internal import Testing
     @Test func `what a worker would do follows the one table`() {
         #expect(advice(410, .unregistered).hasPrefix("the token is dead"))
         #expect(advice(400, .badDeviceToken).contains("in this environment"))
+        #expect(advice(400, .channelNotRegistered).contains("channels list"))
+        #expect(advice(400, .badChannelId).contains("channels list"))
         #expect(advice(403, .invalidProviderToken).contains("key ID"))
         #expect(advice(429, .tooManyRequests).contains("waits"))
         #expect(advice(503, .serviceUnavailable).contains("at APNs"))

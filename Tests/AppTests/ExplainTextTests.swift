@@ -143,7 +143,7 @@ internal import Testing
                 token.class = "device"
                 token.shows[0].hearsChanges = false
             })
-        #expect(device.last?.contains("its registration does not say onChange") == true)
+        #expect(device.contains { $0.contains("its registration does not say onChange") })
         let gone = lines(
             token(.unregistered) { token in
                 token.registered = false
@@ -152,6 +152,69 @@ internal import Testing
             })
         #expect(gone.contains { $0.contains("No registration has it.") })
         #expect(gone.last?.hasSuffix("because APNs answered 410.") == true)
+    }
+
+    @Test(
+        arguments: [
+            ("control", true, nil), ("widget", true, nil), ("device", true, nil),
+            ("device", false, "onChange: background. An event with a payload reaches it."),
+            ("location", true, nil), ("location", false, "pushType: location reaches it"),
+            ("liveActivity", true, "push-to-start token: events with the start"),
+            ("liveActivity", false, "events with an update or the end of one reach it"),
+            ("channel", false, "are broadcast once to all that follow it"),
+            ("complication", false, "pushType: complication reach it, and no others"),
+            ("voip", false, "pushType: voip reach it, and no others"),
+            ("fileProvider", false, "pushType: fileprovider reach it, and no others"),
+            ("pushToTalk", false, "pushType: pushtotalk reach it, and no others"),
+            ("kiosk", false, "the class's push type reach it"), ("kiosk", true, nil),
+        ] as [(String, Bool, String?)])
+    func `a token's text says which events reach it`(
+        tokenClass: String, hearsChanges: Bool, sentence: String?
+    ) {
+        let lines = lines(
+            token { token in
+                token.class = tokenClass
+                token.shows[0].hearsChanges = hearsChanges
+            })
+        #expect(lines.count == (sentence == nil ? 4 : 5), "\(lines)")
+        if let sentence { #expect(lines[3].contains(sentence), "\(lines)") }
+        #expect(lines.last?.contains("Nothing waits, and no recent push") == true)
+        #expect(!lines.joined().contains("No event leads"))
+    }
+
+    @Test func `a channel's text is about those who follow it`() {
+        let taken = lines(
+            token { token in
+                token.class = "channel"
+                token.outcomes = [outcome("answered", 200)]
+            })
+        #expect(taken.last?.contains("whose Live Activity has subscribed") == true)
+        let suppressed = lines(
+            token(.suppressed) { token in
+                token.class = "channel"
+                token.suppression = TokenReply.Suppression(
+                    status: 400, reason: "BadChannelId", registeredAt: time, holds: true)
+            })
+        #expect(suppressed.contains { $0.contains("lamplighter channels list") })
+        #expect(!suppressed.joined().contains("Xcode"))
+    }
+
+    @Test func `a record that is left out has the reason`() {
+        let filtered = event([]) { reply in
+            reply.event = nil
+            reply.filtered = true
+            reply.filteredBecause = "/a must be above: 0, and the record has an object"
+        }
+        #expect(
+            filtered == [
+                "The binding of events leaves this record out, so it reaches nobody: /a must be "
+                    + "above: 0, and the record has an object."
+            ])
+        let older = event([]) { reply in
+            reply.event = nil
+            reply.filtered = true
+        }
+        #expect(older[0].hasSuffix("or a field is missing."))
     }
 
     @Test func `several workers are told apart, and the index is taken from the first`() {

@@ -70,6 +70,15 @@ internal import Testing
         #expect(try found(.token(id), records).map(\.installation) == ["B"])
     }
 
+    @Test func `a channel's token is its ID in base64`() throws {
+        let id = Hexadecimal.encode(SHA256Digest.of(Array("tst-srch-chnl".utf8)).prefix(8))
+        let channel =
+            #"{"class":"channel","token":"dHN0LXNyY2gtY2hubA==","shows":[{"subjects":["match-9"]}]}"#
+        let found = try found(.token(id), [registration("A", channel)])
+        #expect(found.map(\.installation) == ["A"] && found[0].problem == nil)
+        #expect(found[0].targets.map(\.tokenID) == [id])
+    }
+
     @Test func `a search by installation finds targets without a token, in its scope`() throws {
         let records = [
             registration("A", control(nil, "door")),

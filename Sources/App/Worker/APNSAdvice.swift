@@ -10,6 +10,8 @@ package enum APNSAdvice {
         switch AnswerTable.row(status: outcome.status, reason: outcome.reason).push {
         case .accept: "accepted"
         case .reject: "APNs does not take this push; a worker writes a dead letter"
+        case .rejectToken where [.badChannelId, .channelNotRegistered].contains(outcome.reason):
+            "this app has no such channel in this environment; see lamplighter channels list"
         case .rejectToken:
             "the token is not one of this app in this environment; check both, and the token"
         case .suppression: "the token is dead; a worker sends nothing more to it"

@@ -38,6 +38,8 @@ package struct EventSample: ~Copyable {
     private struct Topic {
         var events = 0
         var filtered = 0
+        /// By reason: how many were left out for it, and the first one's place; of a few reasons.
+        var leftOut: [String: (count: Int, first: String)] = [:]
         /// By code: how many, and the first one's place and message.
         var unreadable: [String: (count: Int, first: String)] = [:]
         var pushTypes: [String: Int] = [:]
@@ -63,6 +65,7 @@ package struct EventSample: ~Copyable {
     private var audience: SampleAudience
 
     private static let examplesMax = 3
+    private static let reasonsMax = 4
     /// How long one schema may be waited for.
     private static let schemaPatience = Duration.seconds(15)
 
@@ -95,6 +98,8 @@ package struct EventSample: ~Copyable {
         do throws(UnreadableRecord) {
             guard let event = try decoder.decode(record, now: now, header: header) else {
                 topics[place.topic].filtered += 1
+                let reason = decoder.reasonLeftOut(record, now: now, header: header)
+                noteLeftOut(reason, name, of: place.topic)
                 return
             }
             take(event, named: name, of: place.topic)
@@ -104,6 +109,12 @@ package struct EventSample: ~Copyable {
                 (first?.count ?? 0) + 1, first?.first ?? "\(name): \(error.message)"
             )
         }
+    }
+
+    private mutating func noteLeftOut(_ reason: String, _ name: String, of topic: Int) {
+        let known = topics[topic].leftOut[reason]
+        guard known != nil || topics[topic].leftOut.count < Self.reasonsMax else { return }
+        topics[topic].leftOut[reason] = ((known?.count ?? 0) + 1, known?.first ?? name)
     }
 
     /// A schema that does not come makes the record unreadable, which its line says.
@@ -185,6 +196,8 @@ package struct EventSample: ~Copyable {
             lines += topic.unreadable.sorted { $0.value.count > $1.value.count }.map {
                 "\(name): \($1.count) dead letters for \($0), such as \($1.first)"
             }
+            lines += topic.leftOut.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }
+                .map { "\(name): \($1.count) filtered, such as \($1.first): \($0)" }
             return lines + notes(name) + topic.examples
         }
     }

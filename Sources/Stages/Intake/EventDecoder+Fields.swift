@@ -49,18 +49,7 @@ extension EventDecoder {
         if fields.decode == .debezium, record.value.map(\.isEmpty) ?? true { throw .leftOut }
         do throws(UnreadableRecord) {
             let (record, key) = try plain(record, number: number, header)
-            var document: RecordDocument?
-            if fields.decode == .debezium {
-                guard let value = record.value else { throw .leftOut }
-                document = try RecordDocument.change(
-                    try parser.object(value), of: fields.operations, &rows)
-                if document == nil { throw .leftOut }
-                expand(&document!, record.binding)
-            } else if fields.readsValue {
-                document = try self.document(of: record)
-            } else if fields.readsKey || fields.keySchema != nil {
-                document = RecordDocument(nil)
-            }
+            var document = try self.document(of: record, fields)
             document?.key = key
             if let document {
                 if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
@@ -89,6 +78,25 @@ extension EventDecoder {
     }
 
     /// A column of JSON is a text in a change.
+    /// What the fields of a binding are read from; nil where it reads none.
+    /// - Parameter record: with what `plain` has made of it.
+    /// - Throws: also `leftOut`.
+    @inline(__always)
+    mutating func document(
+        of record: EventRecord, _ fields: TopicBinding
+    ) throws(UnreadableRecord) -> RecordDocument? {
+        if fields.decode == .debezium {
+            guard let value = record.value,
+                var document = try RecordDocument.change(
+                    try parser.object(value), of: fields.operations, &rows)
+            else { throw .leftOut }
+            expand(&document, record.binding)
+            return document
+        }
+        if fields.readsValue { return try document(of: record) }
+        return fields.readsKey || fields.keySchema != nil ? RecordDocument(nil) : nil
+    }
+
     private mutating func expand(_ document: inout RecordDocument, _ binding: Int) {
         guard let row = document.current, lacksDeepField(row, binding),
             let expanded = rows.expanded(row, for: missingDeepFields(row, binding))
@@ -110,7 +118,13 @@ extension EventDecoder {
         }
     }
 
-    private static func isMissing(_ error: UnreadableRecord) -> Bool {
+    private mutating func noteUnsentColumns(_ document: RecordDocument, _ binding: Int) {
+        for field in bindings[binding].optionalFields where document.isUnsent(field) {
+            notes[binding].add(.unsentColumn(field))
+        }
+    }
+
+    static func isMissing(_ error: UnreadableRecord) -> Bool {
         [UnreadableCode.missingField, .missingSubject].contains { $0.rawValue == error.code }
     }
 
@@ -141,7 +155,7 @@ extension EventDecoder {
         return event
     }
 
-    private static func kinds(
+    static func kinds(
         _ value: JSONValue?, _ path: FieldPath
     ) throws(UnreadableRecord) -> [String] {
         var kinds: [String] = []
@@ -158,7 +172,7 @@ extension EventDecoder {
         return kinds
     }
 
-    private static func classes(
+    static func classes(
         _ value: JSONValue?, _ path: FieldPath
     ) throws(UnreadableRecord) -> TokenClassSet {
         var classes: TokenClassSet = []
@@ -181,7 +195,7 @@ extension EventDecoder {
 
     // MARK: Pushes
 
-    private mutating func fill(
+    mutating func fill(
         _ event: inout Event, _ fields: TopicBinding, _ record: EventRecord,
         _ document: RecordDocument?, _ now: WallTime, _ header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) {

@@ -78,6 +78,13 @@ struct RecordDocument {
         return isChange ? value(found) : path.isWhole ? found.connectPayload : found
     }
 
+    /// Whether the database did not send the field.
+    func isUnsent(_ path: FieldPath) -> Bool {
+        guard isChange, path.version != .key else { return false }
+        let row = path.version == .before ? before : path.version == .after ? after : current
+        return row?[path.pointer]?.isUnavailable ?? false
+    }
+
     private func value(_ found: JSONValue) -> JSONValue? {
         let value = found.unwrapped
         return value.isNull || value.isUnavailable ? nil : value
@@ -102,7 +109,7 @@ package enum RowOperation: String, CaseIterable, Sendable {
     /// A row of the snapshot that a connector takes when it starts.
     case read
 
-    fileprivate init?(letter: UnsafeRawBufferPointer) {
+    init?(letter: UnsafeRawBufferPointer) {
         guard letter.count == 1 else { return nil }
         switch letter[0] {
         case UInt8(ascii: "c"): self = .create
@@ -122,8 +129,7 @@ extension RecordDocument {
     static func change(
         _ object: JSONObject, of operations: Set<RowOperation>, _ reader: inout RowReader
     ) throws(UnreadableRecord) -> RecordDocument? {
-        // With schemas enabled Connect's converter puts the envelope under `payload`.
-        let inner = object["op"] == nil ? object["payload"]?.object : nil
+        let inner = enveloped(object)
         let envelope = inner ?? object
         guard let word = envelope["op"]?.string else { throw notChange(object) }
         guard let operation = RowOperation(letter: word), operations.contains(operation) else {
@@ -140,6 +146,18 @@ extension RecordDocument {
         document.lacksBefore = operation == .update && before == nil
         if document.current == nil { document.absence = absence(operation) }
         return document
+    }
+
+    /// With schemas enabled Connect's converter puts the envelope under `payload`.
+    private static func enveloped(_ object: JSONObject) -> JSONObject? {
+        object["op"] == nil ? object["payload"]?.object : nil
+    }
+
+    /// What a change says that has happened: an operation, or Debezium's letter for another one.
+    static func operation(of object: JSONObject) -> String {
+        guard let word = (enveloped(object) ?? object)["op"]?.string else { return "none" }
+        return RowOperation(letter: word)?.rawValue
+            ?? String(decoding: word.prefix(8), as: UTF8.self)
     }
 
     private static func row(

@@ -94,6 +94,32 @@ package struct RecordCondition: Sendable, Equatable {
         return column
     }
 
+    // MARK: What it does not let pass
+
+    /// The first demand that a record does not meet, and the type of what the record has; nil if it
+    /// meets all.
+    func refusal(in document: RecordDocument) -> String? {
+        guard let test = tests.first(where: { !holds($0, document) }) else { return nil }
+        return "\(field.text) must be \(test.words), and the record has \(met(test, document))"
+    }
+
+    private func met(_ test: Test, _ document: RecordDocument) -> String {
+        if case .changed(let wanted) = test {
+            let sides = [side(document.before), side(document.after)]
+            if sides.contains(where: { $0?.isUnavailable ?? false }) {
+                return "a value that the database did not send, since it has not changed"
+            }
+            return wanted
+                ? "the same before and after the change"
+                : "another one before the change than after it"
+        }
+        guard let value = document[field] else {
+            return document.isUnsent(field)
+                ? "a value that the database did not send" : "none there"
+        }
+        return value.shape + (test.isFor(value) ? "" : ", for which that never holds")
+    }
+
     // MARK: What it cannot judge
 
     /// What the field is where the condition can hold for no value like it; nil where it can. Asked of
@@ -104,6 +130,11 @@ package struct RecordCondition: Sendable, Equatable {
             return value.shape
         }
         return nil
+    }
+
+    /// Whether it asks if the field is there.
+    var asksWhetherThere: Bool {
+        tests.contains { if case .exists = $0 { true } else { false } }
     }
 
     /// Whether it compares the rows before and after a change.
@@ -132,7 +163,46 @@ extension RecordCondition.Test {
     }
 }
 
+extension RecordCondition.Test {
+    /// As a configuration has it.
+    fileprivate var words: String {
+        switch self {
+        case .isOneOf(let scalars):
+            scalars.count == 1 ? "equals: \(scalars[0].words)" : "in: \(Self.list(scalars))"
+        case .isNoneOf(let scalars): "notIn: \(Self.list(scalars))"
+        case .exists(let exists): "exists: \(exists)"
+        case .changed(let changed): "changed: \(changed)"
+        case .above(let bound): "above: \(bound.words)"
+        case .below(let bound): "below: \(bound.words)"
+        case .atLeast(let bound): "atLeast: \(bound.words)"
+        case .atMost(let bound): "atMost: \(bound.words)"
+        }
+    }
+
+    private static func list(_ scalars: [RecordCondition.Scalar]) -> String {
+        "[\(scalars.map(\.words).joined(separator: ", "))]"
+    }
+}
+
+extension ExactNumber {
+    fileprivate var words: String {
+        switch self {
+        case .whole(let number): "\(number)"
+        case .fraction(let number): "\(number)"
+        case .huge: "a number beyond 128 bits"
+        }
+    }
+}
+
 extension RecordCondition.Scalar {
+    fileprivate var words: String {
+        switch self {
+        case .text(let text): "\"\(text)\""
+        case .number(let number): number.words
+        case .flag(let flag): "\(flag)"
+        }
+    }
+
     fileprivate func isLike(_ value: JSONValue) -> Bool {
         switch self {
         case .text: value.kind == .string

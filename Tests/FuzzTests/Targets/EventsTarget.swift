@@ -37,8 +37,14 @@ enum EventsTarget {
             TopicBinding(decode: .json, subject: templates[0]),
             TopicBinding(decode: .json, subject: templates[1]),
             TopicBinding(decode: .cloudevents, subject: templates[2]), rows, documents,
-        ]
+        ] + keys
     }()
+    /// One of each format of keys that needs no registry.
+    private static let keys = [KeyFormat.json, .int64, .int32].map { format in
+        var binding = TopicBinding(decode: .key, subject: try! SubjectTemplate("{key}.{key:}"))
+        binding.keySchema = format
+        return binding
+    }
     /// That of the topic which shards are written to.
     private static let shardBinding = 0
 
@@ -63,7 +69,12 @@ enum EventsTarget {
                     headers.last { $0.name == name }?.value.lent
                 }
             } catch { return try promiseReason(error) }
-            guard let event = decoded else { return }
+            guard let event = decoded else {
+                let reason = decoder.reasonLeftOut(record, now: RecordWorld.now) { name in
+                    headers.last { $0.name == name }?.value.lent
+                }
+                return try promise(!reason.isEmpty, "left out for no reason")
+            }
             try promiseBounds(of: event, routing)
             try promiseReturn(of: event, routing, settings)
         }

@@ -13,6 +13,8 @@ package struct EventReply: Codable, Sendable, Equatable {
     package var unreadable: Unreadable?
     /// True if the topic's binding leaves the record out.
     package var filtered: Bool?
+    /// Why, in a clause; nil from a worker of an earlier version.
+    package var filteredBecause: String?
     package var event: Event?
     package var results: [Result]
     /// Some entries of each result.
@@ -81,6 +83,7 @@ extension EventReply {
         self.topic = topic
         unreadable = explanation.unreadable.map { Unreadable(code: $0.code, message: $0.message) }
         filtered = explanation.isFiltered ? true : nil
+        filteredBecause = explanation.filterReason
         event = explanation.event.map(Event.init)
         results = explanation.counts.map { result, count in
             Result(result: result.name, pushType: result.pushType, entries: count)

@@ -17,10 +17,13 @@ package enum EventText {
             ] + restrictions
         }
         if reply.filtered == true {
+            let why =
+                reply.filteredBecause
+                ?? "a condition of when does not hold, its operation is not asked for, or a field is "
+                + "missing"
             return [
-                "The binding of \(reply.topic) leaves this record out, so it reaches nobody: a "
-                    + "condition of when does not hold, its operation is not asked for, or a field is "
-                    + "missing."
+                "The binding of \(reply.topic) leaves this record out, so it reaches nobody: "
+                    + why.withFullStop
             ] + restrictions
         }
         guard let event = reply.event else { return [] }

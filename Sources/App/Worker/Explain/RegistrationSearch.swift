@@ -122,10 +122,18 @@ package struct RegistrationSearch: ~Copyable {
             var token: String?
             var shows: [Show]?
 
+            /// Of a channel it is the channel's ID, in base64.
+            private var tokenBytes: [UInt8]? {
+                token.flatMap { text in
+                    self.class == TokenClass.channel.name
+                        ? Data(base64Encoded: text).map { Array($0) } : Hexadecimal.decode(text)
+                }
+            }
+
             var found: FoundRegistration.Target {
                 FoundRegistration.Target(
                     class: self.class,
-                    tokenID: token.flatMap { Hexadecimal.decode($0) }.map { bytes in
+                    tokenID: tokenBytes.map { bytes in
                         ExplainJSON.tokenID(bytes.withUnsafeBytes { SHA256Digest.prefix(of: $0) })
                     },
                     kinds: (shows ?? []).compactMap(\.kind),

@@ -49,9 +49,12 @@ struct TokenText {
         let latest = token.byWorker.flatMap(\.token.outcomes).max { $0.time < $1.time }
         if latest?.status == 200 {
             sentences.append(
-                "APNs has taken the latest push. Whether and when the phone acts on it is up to "
-                    + "Apple and the app.")
-        } else if sentences.count == indexSentences.count, hearsChanges, !isDropped {
+                first.class == TokenClass.channel.name
+                    ? "APNs has taken the latest broadcast. Whom it reaches, and when, is up to Apple: "
+                        + "those whose Live Activity has subscribed to the channel."
+                    : "APNs has taken the latest push. Whether and when the phone acts on it is up to "
+                        + "Apple and the app.")
+        } else if sentences.count == indexSentences.count, !isDropped {
             sentences.append(
                 "Nothing waits, and no recent push to it is remembered: no event has asked for one "
                     + "lately. Try an event of its subject with lamplighter explain --event.")
@@ -68,35 +71,65 @@ struct TokenText {
                 "No registration has it. It gets no push until the app registers it.")
         }
         if let suppression = first.suppression {
-            sentences.append(Self.sentence(suppression, isRegistered: first.registered))
+            sentences.append(sentence(suppression))
         }
-        if first.registered, !first.shows.isEmpty, !hearsChanges {
-            sentences.append(
-                first.class == TokenClass.device.name
-                    ? "An event without a payload sends it nothing: its registration does not say "
-                        + "onChange: background. An event with a payload reaches it."
-                    : "No event leads to a push to class \(first.class) in this version.")
-        }
+        if first.registered, !first.shows.isEmpty, let reach { sentences.append(reach) }
         return sentences + (first.restrictions ?? []).map(\.sentence)
     }
 
-    private static func sentence(
-        _ suppression: TokenReply.Suppression, isRegistered: Bool
-    ) -> String {
-        let since = suppression.since.map { "since \(minute($0)) " } ?? ""
-        let answer = answer(suppression.status, suppression.reason)
+    /// Which events lead to a push, where not every one does; nil for those of controls and widgets,
+    /// and for tokens that hear of changes.
+    private var reach: String? {
+        // The classes of apns.pushTypes are the worker's, and not this program's.
+        guard let tokenClass = TokenClass(name: first.class) else {
+            return hearsChanges
+                ? nil : "Events with a payload of the class's push type reach it, and no others."
+        }
+        switch tokenClass {
+        case .liveActivity:
+            return hearsChanges
+                ? "It is a push-to-start token: events with the start of a Live Activity reach it, and "
+                    + "no others."
+                : "It is of a Live Activity that runs: events with an update or the end of one reach "
+                    + "it, and no others."
+        case .channel:
+            return
+                "It is a broadcast channel: events with an update or the end of a Live Activity are "
+                + "broadcast once to all that follow it, and no others."
+        case _ where hearsChanges: return nil
+        case .device:
+            return "An event without a payload sends it nothing: its registration does not say "
+                + "onChange: background. An event with a payload reaches it."
+        case .location:
+            return "An event without a payload sends it nothing: its registration does not say "
+                + "onChange: location. One with pushType: location reaches it."
+        default:
+            let type = tokenClass.payloadType(interrupts: false)
+            return type.row.carriesPayload
+                ? "Events with a payload of pushType: \(type.name) reach it, and no others."
+                : nil
+        }
+    }
+
+    private func sentence(_ suppression: TokenReply.Suppression) -> String {
+        let since = suppression.since.map { "since \(Self.minute($0)) " } ?? ""
+        let answer = Self.answer(suppression.status, suppression.reason)
         guard suppression.holds else {
             return "It was suppressed \(since)because APNs answered \(answer), and has been "
                 + "registered again: it gets pushes."
         }
         var text = "Suppressed \(since)because APNs answered \(answer)."
-        if suppression.status == 400 {
+        if first.class == TokenClass.channel.name {
+            text +=
+                " A channel belongs to one app in one environment, and may have been deleted: see "
+                + "lamplighter channels list."
+        } else if suppression.status == 400 {
             text +=
                 " Check that the app registers its tokens under the right app and environment: a "
                 + "build from Xcode is development, one from TestFlight or the App Store production."
         }
         return text
-            + (isRegistered ? " It gets pushes again when the app registers it anew." : "")
+            + (first.registered ? " It gets pushes again when the app registers it anew." : "")
     }
 
     // MARK: What one worker knows
