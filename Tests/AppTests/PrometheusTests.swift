@@ -59,6 +59,9 @@ internal import Testing
         status.eventToAccepted = [
             WorkerStatus.PushLatency(type: .controls, times: LatencyHistogram())
         ]
+        status.recordNoteTotals = [
+            .init(topic: "lamplighter.events", kind: "conditionType", count: 4)
+        ]
         status.unread = [WorkerStatus.TopicCount(topic: "lamplighter.events", count: 4)]
         status.topicTurns = [
             WorkerStatus.TopicTurn(topic: "lamplighter.events", waits: 2, isWaiting: true)

@@ -250,7 +250,7 @@ internal import Testing
         "transports", "connectTimes", "pushes", "redelivered", "unread", "memory", "budgets",
         "subjectsOverBudget", "demand", "oldestWaitingEvent",
         // Of what is in force; a topic that waits its turn has given others room.
-        "breakerPhases", "topicTurns", "schemas",
+        "breakerPhases", "topicTurns", "schemas", "recordNoteTotals",
     ]
 
     /// A member that is added must be looked at, or be called a figure.

@@ -359,6 +359,144 @@ internal import Testing
         #expect(notes.keys.first?.message.contains("/a met \(shape ?? "")") ?? (shape == nil))
     }
 
+    @Test(
+        arguments: [
+            (#"{"id":1,"body":"__debezium_unavailable_value"}"#, 1),
+            (#"{"id":1,"body":["__debezium_unavailable_value"]}"#, 1),
+            (#"{"id":1,"body":"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}"#, 1),
+            (#"{"id":1,"body":{"__debezium_unavailable_value":""}}"#, 1),
+            (#"{"id":1,"body":null}"#, nil), (#"{"id":1,"body":"a"}"#, nil), (#"{"id":1}"#, nil),
+            (#"{"id":1,"other":"__debezium_unavailable_value"}"#, nil),
+            (#"{"id":1,"body":"__debezium_unavailable_value "}"#, nil),
+            (#"{"id":1,"body":[]}"#, nil),
+        ] as [(String, Int?)])
+    func `a column that the database did not send is told where it decides something`(
+        row: String, count: Int?
+    ) throws {
+        let exists = Self.rows {
+            $0.conditions = [.init(field: FieldPath("/body")!, tests: [.exists(true)])]
+        }
+        let standIn = Self.rows {
+            $0.push.payload = try! PushTemplate(
+                .map([
+                    (
+                        "aps",
+                        .map([
+                            (
+                                "alert",
+                                .map([("$field", .text("/body")), ("default", .text("new"))])
+                            )
+                        ])
+                    )
+                ]))
+        }
+        for (binding, expected) in [(exists, count), (standIn, count), (Self.rows(), nil)] {
+            var decoder = try EventDecoder(
+                bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
+            let value = Self.envelope("u", before: "null", after: row)
+            lending(Array(value.utf8)) { value in
+                _ = try? decoder.decode(
+                    EventRecord(binding: 0, key: nil, value: value, timestamp: IntakeFixtures.now),
+                    now: IntakeFixtures.now, header: { _ in nil })
+            }
+            #expect(decoder.notes[0].totals[.unsentColumn] == expected)
+        }
+    }
+
+    // MARK: Why a record is left out
+
+    /// What is said of a record that its binding leaves out.
+    private static func reason(_ value: String?, _ binding: TopicBinding) throws -> String {
+        var decoder = try EventDecoder(
+            bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
+        return lending(value.map { Array($0.utf8) }) { value in
+            lending(Array("k".utf8)) { key in
+                let record = EventRecord(
+                    binding: 0, key: key, value: value, timestamp: IntakeFixtures.now)
+                guard
+                    case nil = try? decoder.event(
+                        of: record, now: IntakeFixtures.now, header: { _ in nil })
+                else { return "it is an event" }
+                return decoder.reasonLeftOut(
+                    record, now: IntakeFixtures.now, header: { _ in nil })
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            (
+                [.isOneOf([.text("shipped")])], #""draft""#,
+                #"/a must be equals: "shipped", and the record has a text of 5 bytes"#
+            ),
+            (
+                [.isOneOf([.text("a"), .number(3)])], "4",
+                #"/a must be in: ["a", 3], and the record has an integer of 1 digit"#
+            ),
+            (
+                [.isOneOf([.number(5)])], #""5""#,
+                "/a must be equals: 5, and the record has a text of 1 digit, for which that never "
+                    + "holds"
+            ),
+            (
+                [.isNoneOf([.flag(true)])], "true",
+                "/a must be notIn: [true], and the record has true or false"
+            ),
+            ([.above(0)], "null", "/a must be above: 0, and the record has none there"),
+            (
+                [.above(0)], #""x""#,
+                "/a must be above: 0, and the record has a text of 1 bytes, for which that never holds"
+            ),
+            (
+                [.atLeast(2), .atMost(2.5)], "3",
+                "/a must be atMost: 2.5, and the record has an integer of 1 digit"
+            ),
+            ([.below(0)], "{}", "for which that never holds"),
+            ([.exists(true)], "null", "/a must be exists: true, and the record has none there"),
+            ([.exists(false)], "[]", "/a must be exists: false, and the record has an empty array"),
+            ([.exists(true)], "1", "it is an event"),
+        ] as [([RecordCondition.Test], String, String)])
+    func `a record that is left out has the condition that failed`(
+        tests: [RecordCondition.Test], value: String, reason: String
+    ) throws {
+        let record = #"{"id":1,"a":\#(value)}"#
+        let condition = RecordCondition(field: FieldPath("/a")!, tests: tests)
+        let found = try Self.reason(record, Self.documents { $0.conditions = [condition] })
+        #expect(found == reason || found.hasSuffix(reason), "\(found)")
+        let change = Self.envelope("c", before: "null", after: record)
+        let ofChange = try Self.reason(change, Self.rows { $0.conditions = [condition] })
+        #expect(ofChange == reason || ofChange.hasSuffix(reason), "\(ofChange)")
+    }
+
+    @Test func `a record that is left out has its operation, or the field that it lacks`() throws {
+        let row = #"{"id":7,"status":"a"}"#
+        #expect(
+            try Self.reason(Self.envelope("r", before: "null", after: row), Self.rows())
+                == "its operation is read, and operations has create, update, delete")
+        #expect(
+            try Self.reason(
+                Self.envelope("t", before: "null", after: "null"),
+                Self.rows { $0.operations = [.update] })
+                == "its operation is t, and operations has update")
+        #expect(try Self.reason(nil, Self.rows()) == "it is a tombstone")
+        let changed = Self.rows {
+            $0.conditions = [.init(field: FieldPath("/status")!, tests: [.changed(true)])]
+        }
+        #expect(
+            try Self.reason(Self.envelope("u", before: row, after: row), changed)
+                == "/status must be changed: true, and the record has the same before and after the "
+                + "change")
+        let skip = Self.documents { $0.missing = .skip }
+        let missing = try Self.reason(#"{"number":7}"#, skip)
+        #expect(missing.contains("/id") && missing.hasSuffix("(missing: skip)"), "\(missing)")
+        let push = Self.documents {
+            $0.missing = .skip
+            $0.push.payload = try! PushTemplate(
+                .map([("aps", .map([("alert", .text("{/text}"))]))]))
+        }
+        #expect(try Self.reason(#"{"id":7}"#, push).contains("/text"))
+    }
+
     // MARK: Conditions
 
     @Test(

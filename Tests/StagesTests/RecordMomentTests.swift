@@ -60,6 +60,64 @@ internal import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            ("1795262400000", "an integer of 13 digits: milliseconds?"),
+            ("1795262400", "an integer of 10 digits: seconds?"),
+            (#""1795262400000""#, "a text of 13 digits: milliseconds?"),
+            ("1795262400000000", "microseconds?"),
+            ("1795262400.5", "a number with a fraction: seconds?"),
+            ("{}", "an empty object"), (#""yesterday""#, "a text of 9 bytes"), ("7", "1 digit"),
+            ("true", "true or false"), (#""2026-11-21""#, "a text of 10 bytes"),
+        ])
+    func `an instant that is no text of RFC 3339 is told with its unit`(
+        value: String, problem: String
+    ) {
+        for name in ["time", "expiresAt"] {
+            do {
+                _ = try decodeEvent(#"{"\#(name)":\#(value)}"#)
+                Issue.record("it was read")
+            } catch {
+                let message = (error as? UnreadableRecord)?.message ?? ""
+                #expect(message.hasSuffix(problem) && message.contains(name), "\(message)")
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("2026-11-21T12:00:00Z", true), ("2026-11-21T13:00:00Z", true),
+            ("2026-11-21T13:00:01Z", false), ("2026-11-22T12:00:00Z", false),
+            ("9999-12-31T23:59:59Z", false), ("1970-01-01T00:00:00Z", true),
+            ("2026-11-20T12:00:00Z", true), ("2027-11-21T12:00:00Z", false),
+            ("2026-11-21T16:00:00+01:00", false), ("2026-11-21T13:00:00+01:00", true),
+        ] as [(String, Bool)])
+    func `a time far after its record's is passed over and counted`(
+        time: String, isTaken: Bool
+    ) throws {
+        let values: [(String, TopicBinding)] = [
+            (#"{"time":"\#(time)"}"#, .standard),
+            (
+                #"{"specversion":"1.0","id":"1","source":"s","type":"t","time":"\#(time)"}"#,
+                TopicBinding(decode: .cloudevents)
+            ),
+        ]
+        for (value, binding) in values {
+            var decoder = try EventDecoder(
+                bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
+            let read = try lending(Array(value.utf8)) { value in
+                try lending(Array("k".utf8)) { key in
+                    try decoder.decode(
+                        EventRecord(
+                            binding: 0, key: key, value: value, timestamp: IntakeFixtures.now),
+                        now: IntakeFixtures.now, header: { _ in nil })?.time
+                }
+            }
+            #expect(read == (isTaken ? WallTime(rfc3339: time) : IntakeFixtures.now))
+            #expect(decoder.notes[0].totals[.timeAhead] == (isTaken ? nil : 1))
+        }
+    }
+
     @Test func `what a worker reads late is held against its record's time`() throws {
         let value =
             #"{"pushType":"liveactivity","payload":{"aps":{"timestamp":1795262400,"event":"end","#

@@ -96,6 +96,24 @@ internal import Testing
             String(decoding: registration.key, as: UTF8.self) == "development/com.example.Home/i/h")
     }
 
+    @Test(
+        arguments: [
+            ("2026-11-21T06:12:00Z", true), ("1970-01-01T00:00:00Z", true),
+            ("2026-11-21T11:00:00Z", true), ("2026-11-21T11:00:01Z", false),
+            ("2027-11-21T10:00:00Z", false), ("9999-01-01T00:00:00Z", false),
+        ] as [(String, Bool)])
+    func `a snapshot's instant far after its record's is not believed`(
+        instant: String, isTaken: Bool
+    ) throws {
+        let value = #"{"v":1,"registeredAt":"\#(instant)","targets":[]}"#
+        #expect(
+            try decode(value).registration.registeredAt
+                == (isTaken ? WallTime(rfc3339: instant)! : logged))
+        #expect(throws: UnreadableRecord.self) {
+            _ = try decode(#"{"v":1,"registeredAt":1795262400000,"targets":[]}"#)
+        }
+    }
+
     @Test func `a snapshot without an instant takes the record's`() throws {
         #expect(try decode(#"{"v":1,"targets":[]}"#).registration.registeredAt == logged)
     }

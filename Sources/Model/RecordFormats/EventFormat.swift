@@ -60,7 +60,12 @@ package enum EventField: UInt8, RecordField {
                 "subject", .text(RecordLimits.subjectBytes),
                 "What changed; the record's key if absent.")
         case .time:
-            .optional("time", .instant, "When it changed; the record's timestamp if absent.")
+            .optional(
+                "time", .instant,
+                """
+                When it changed; the record's timestamp if absent, or if it is more than an hour after \
+                that.
+                """)
         case .app:
             .optional(
                 "app", .text(RecordLimits.keyPartBytes),

@@ -109,7 +109,10 @@ extension JSONValue {
 
     func instant(_ field: some RecordField) throws(UnreadableRecord) -> WallTime {
         guard let text = string, let instant = WallTime(rfc3339: text) else {
-            throw .field(field.name, "an RFC 3339 instant such as 2026-11-21T06:12:00.123Z")
+            throw .field(
+                field.name,
+                "an RFC 3339 instant such as 2026-11-21T06:12:00.123Z, and it is \(shape)"
+                    + (RecordMoment.unit(of: self).map { ": \($0)?" } ?? ""))
         }
         return instant
     }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 package import PushModel
+internal import Simdjson
 
 /// When a record was written and when it is read. The instants that its producer gives as numbers are
 /// held against both, since a number does not say its unit, and one in another unit is a time so far
@@ -62,6 +63,22 @@ package struct RecordMoment: Sendable {
         if isIn(seconds, instant), unit == nil || instant.earliest != nil { return nil }
         return "payload.aps.\(instant.rawValue) \(instant.words), in seconds since 1970"
             + (unit.map { ": \($0.name)?" } ?? "")
+    }
+
+    /// How far after its record's time an instant may be that a record gives of itself.
+    package static let aheadMaxMilliseconds: Int64 = 3_600_000
+
+    /// The unit of a number where a text is needed, as far as it can be told; nil for what is no number.
+    static func unit(of value: JSONValue) -> String? {
+        let text = value.string.map { String(decoding: $0.prefix(24), as: UTF8.self) }
+        guard let number = value.double ?? text.flatMap({ Double($0) }) else { return nil }
+        switch number {
+        case 1e8..<1e11: return "seconds"
+        case 1e11..<1e14: return "milliseconds"
+        case 1e14..<1e17: return "microseconds"
+        case 1e17..<1e20: return "nanoseconds"
+        default: return nil
+        }
     }
 
     private func isIn(_ seconds: Double, _ instant: Instant) -> Bool {

@@ -52,6 +52,7 @@ extension EventDecoder {
             var document = try self.document(of: record, fields)
             document?.key = key
             if let document {
+                if document.isChange { noteUnsentColumns(document, record.binding) }
                 if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
                     if let shape = failed.mismatch(in: document) {
                         notes[record.binding].add(.conditionType(failed.field, met: shape))
@@ -77,7 +78,6 @@ extension EventDecoder {
         }
     }
 
-    /// A column of JSON is a text in a change.
     /// What the fields of a binding are read from; nil where it reads none.
     /// - Parameter record: with what `plain` has made of it.
     /// - Throws: also `leftOut`.
@@ -97,6 +97,7 @@ extension EventDecoder {
         return fields.readsKey || fields.keySchema != nil ? RecordDocument(nil) : nil
     }
 
+    /// A column of JSON is a text in a change.
     private mutating func expand(_ document: inout RecordDocument, _ binding: Int) {
         guard let row = document.current, lacksDeepField(row, binding),
             let expanded = rows.expanded(row, for: missingDeepFields(row, binding))

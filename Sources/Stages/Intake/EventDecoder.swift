@@ -53,6 +53,8 @@ package struct EventDecoder: ~Copyable {
         let fields: Int?
         /// The fields of the value that are inside of a member, which may be a text of JSON.
         let deepFields: [FieldPath]
+        /// Those of which a row that lacks them is noted.
+        let optionalFields: [FieldPath]
         let app: AppID?
         let kinds: [String]
         let classes: TokenClassSet
@@ -71,9 +73,9 @@ package struct EventDecoder: ~Copyable {
         for binding in bindings {
             if let problem = binding.problem(in: routing) { throw problem }
         }
+        let bindings = bindings.map(\.complete)
         let fieldBindings = bindings.filter {
             !$0.fields.isEmpty || $0.decode == .debezium || $0.hasFormat || $0.push.isSet
-        let bindings = bindings.map(\.complete)
         }
         let routes = RouteDirectory(routing)
         self.bindings = bindings.map { binding in
@@ -83,6 +85,7 @@ package struct EventDecoder: ~Copyable {
                 deepFields: binding.fields.filter {
                     $0.version == .current && $0.pointer.steps.count > 1
                 },
+                optionalFields: binding.decode == .debezium ? binding.fieldsThatMayBeMissing : [],
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
@@ -329,7 +332,7 @@ package struct EventDecoder: ~Copyable {
         return event
     }
 
-    private func event(
+    private mutating func event(
         _ fields: EventFields, _ record: EventRecord, _ now: WallTime
     ) throws(UnreadableRecord) -> Event {
         let binding = bindings[record.binding]
@@ -340,7 +343,12 @@ package struct EventDecoder: ~Copyable {
         let subject = try subject(of: fields, record)
 
         let recorded = Self.recordTime(record, now)
-        let time = fields.time ?? recorded
+        var time = fields.time ?? recorded
+        // It would lengthen the life of the event's pushes.
+        if time.milliseconds - max(recorded, now).milliseconds > RecordMoment.aheadMaxMilliseconds {
+            notes[record.binding].add(.timeAhead)
+            time = recorded
+        }
         let standard = fields.payload == nil ? binding.changeLife : binding.payloadLife
         let life = fields.ttl.map { Milliseconds($0) } ?? standard
         let deadline = fields.expiresAt ?? max(time, recorded) + life

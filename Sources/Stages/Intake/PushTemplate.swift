@@ -234,6 +234,14 @@ package struct PushTemplate: Sendable, Equatable {
         root.origins.compactMap { if case .field(let path) = $0 { path } else { nil } }
     }
 
+    /// The fields that something else stands for where they are missing.
+    var fieldsWithDefault: [FieldPath] {
+        root.values.compactMap { value in
+            guard value.standIn != nil, case .field(let path) = value.origin else { return nil }
+            return path
+        }
+    }
+
     /// The names of the headers that it needs.
     var headers: [String] {
         root.origins.compactMap { if case .header(let name) = $0 { name } else { nil } }
@@ -241,6 +249,15 @@ package struct PushTemplate: Sendable, Equatable {
 }
 
 extension PushTemplate.Node {
+    fileprivate var values: [PushTemplate.Value] {
+        switch self {
+        case .literal, .text: []
+        case .value(let value): [value]
+        case .list(let nodes): nodes.flatMap(\.values)
+        case .map(let members): members.flatMap(\.node.values)
+        }
+    }
+
     fileprivate var origins: [PushTemplate.Origin] {
         switch self {
         case .literal: []

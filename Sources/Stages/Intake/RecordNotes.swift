@@ -13,6 +13,10 @@ package struct RecordNote: Hashable, Sendable {
         case attribute
         /// A member of an event that nobody reads looks like a push.
         case strayPush
+        /// An event's own time is far after its record's.
+        case timeAhead
+        /// A column that the database did not send was taken as missing, where that decides something.
+        case unsentColumn
     }
 
     package let kind: Kind
@@ -52,13 +56,31 @@ extension RecordNote {
     }
 }
 
-/// The notes of one topic, of which so many of each kind are counted.
+extension RecordNote {
+    static let timeAhead = RecordNote(
+        kind: .timeAhead,
+        message:
+            "time is more than an hour after the record's own time, which was taken in its place: "
+            + "check the producer's clock")
+
+    static func unsentColumn(_ field: FieldPath) -> RecordNote {
+        RecordNote(
+            kind: .unsentColumn,
+            message:
+                "the database did not send \(field.text), since it has not changed, so that exists "
+                + "and default take it as missing: PostgreSQL sends it with REPLICA IDENTITY FULL")
+    }
+}
+
+/// The notes of one topic. All are counted by kind, and by message the first few of each kind.
 package struct RecordNotes: Sendable {
     package private(set) var counts: [RecordNote: Int] = [:]
+    package private(set) var totals: [RecordNote.Kind: Int] = [:]
 
     private static let mostOfKind = 4
 
     mutating func add(_ note: RecordNote) {
+        totals[note.kind, default: 0] += 1
         guard
             counts[note] != nil
                 || counts.keys.count(where: { $0.kind == note.kind }) < Self.mostOfKind

@@ -100,7 +100,16 @@ package struct TopicBinding: Sendable, Equatable {
         return needed.contains { $0.version == .current }
     }
 
+    /// The fields of which it matters that they are missing.
+    var fieldsThatMayBeMissing: [FieldPath] {
+        conditions.filter(\.asksWhetherThere).map(\.field)
+            + (push.payload?.fieldsWithDefault ?? [])
+    }
+
     var readsKey: Bool { fields.contains { $0.version == .key } }
+
+    /// Whether keys or values are in a format of their own.
+    var hasFormat: Bool { keySchema != nil || valueSchema != nil }
 
     /// Whether a schema is needed to read the records.
     package var hasSchema: Bool { keySchema?.language != nil || valueSchema != nil }
@@ -108,11 +117,16 @@ package struct TopicBinding: Sendable, Equatable {
     /// The binding for records whose keys and values are given as JSON.
     package var withoutSchemas: TopicBinding {
         var copy = self
-    /// Whether keys or values are in a format of their own.
-    var hasFormat: Bool { keySchema != nil || valueSchema != nil }
-
         if copy.keySchema != .json { copy.keySchema = nil }
         copy.valueSchema = nil
+        return copy
+    }
+
+    /// The binding with the subject that it leaves out: the key.
+    var complete: TopicBinding {
+        guard decode == .key, keySchema != nil, templates.isEmpty else { return self }
+        var copy = self
+        copy.subject = .key
         return copy
     }
 
@@ -122,14 +136,6 @@ package struct TopicBinding: Sendable, Equatable {
         let classes = classesFrom == nil ? classes : .all
         if let template = push.payload,
             let problem = template.problem(as: push.type, for: classes)
-    /// The binding with the subject that it leaves out: the key.
-    var complete: TopicBinding {
-        guard decode == .key, keySchema != nil, templates.isEmpty else { return self }
-        var copy = self
-        copy.subject = .key
-        return copy
-    }
-
         {
             return .payload(problem)
         }

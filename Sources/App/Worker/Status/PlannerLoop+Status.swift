@@ -57,6 +57,7 @@ extension PlannerLoop {
         status.unmatched = unmatched
         status.passedOver = passedOver
         status.recordNotes = recordNotes
+        status.recordNoteTotals = recordNoteTotals
         status.budgets = pipeline.budgetUses(now: now)
         status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
         status.oldestWaiting = pipeline.oldestWaiting(now: now)
@@ -144,6 +145,15 @@ extension PlannerLoop {
                 WorkerStatus.RecordNoteCount(topic: topic, message: note.message, count: count)
             }
         }.sorted { ($1.count, $0.message) < ($0.count, $1.message) }
+    }
+
+    private var recordNoteTotals: [WorkerStatus.RecordNoteTotal] {
+        zip(plan.eventTopics, pipeline.recordNotes).flatMap { topic, notes in
+            RecordNote.Kind.allCases.map { kind in
+                WorkerStatus.RecordNoteTotal(
+                    topic: topic, kind: kind.rawValue, count: notes.totals[kind] ?? 0)
+            }
+        }
     }
 
     private func subjects(

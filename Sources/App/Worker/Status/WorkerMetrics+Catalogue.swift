@@ -268,6 +268,20 @@ extension WorkerMetrics {
 
     static let pushes: [Metric] = [
         metric(
+            "lamplighter_record_notes_total", .counter, labels: ["topic", "kind"],
+            "What records had that their topic's binding could not judge, or that their producer hardly "
+                + "meant, by kind: a condition that never holds for such a value (`conditionType`), "
+                + "`changed` without the row before (`unknownChange`), an `attribute` of a CloudEvent "
+                + "or a `timeAhead` that was passed over, a push outside of `payload` (`strayPush`), a "
+                + "column that the database did not send (`unsentColumn`). `lamplighter status` says "
+                + "which field."
+        ) { status in
+            status.recordNoteTotals.map { note in
+                MetricFamily.Series(
+                    .integer(note.count), [(name: "topic", value: note.topic), ("kind", note.kind)])
+            }
+        },
+        metric(
             "lamplighter_events_total", .counter, labels: ["topic", "outcome"],
             "Events by what came of them when they were read. `matched` ones asked for pushes; nobody "
                 + "showed the subject of an `unmatched` one, though a token that registers just "

@@ -69,6 +69,8 @@ struct WorkerStatus: Sendable {
     var passedOver: [UnmatchedSubjects] = []
     /// What events had that their bindings could not judge.
     var recordNotes: [RecordNoteCount] = []
+    /// The same by topic and kind: all of them, while those by message are the first few of each kind.
+    var recordNoteTotals: [RecordNoteTotal] = []
     /// Today's pushes, of each push type that has a budget.
     var budgets: [BudgetUse] = []
     /// The subjects with the most pushes above their tokens' budgets today, the first of them first.
@@ -236,6 +238,12 @@ struct WorkerStatus: Sendable {
         var topic: String
         /// What it was, without anything of a record's content.
         var message: String
+        var count: Int
+    }
+
+    struct RecordNoteTotal: Sendable {
+        var topic: String
+        var kind: String
         var count: Int
     }
 
