@@ -50,7 +50,8 @@ extension PlannerLoop {
             consumer?.resumeAll(now: now) { topics.include($0, deferred: plan.deferredConsumed) }
         case .markReplayed(let id): pipeline.deferredReplayed(id, now: now)
         case .completeRevoke(let ids):
-            consumer?.completeRevoke(store: notedPositions(of: ids, now: now), now: now)
+            consumer?.completeRevoke(
+                store: notedPositions(of: ids, now: now), isLeaving: lifecycle.isStopping, now: now)
         case .unassign(let ids): unassign(ids)
         case .restartConsumer(let ids): restartConsumer(storing: ids, now: now)
         case .announceStop:

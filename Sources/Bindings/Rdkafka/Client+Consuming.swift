@@ -24,6 +24,12 @@ extension Client {
         try RdkafkaError.check(rd_kafka_subscribe(pointer, list.pointer))
     }
 
+    /// Gives up all topics. A static member leaves its group once it has answered the revocation of what
+    /// it has, unless it waits to join.
+    package func unsubscribe() throws(RdkafkaError) {
+        try RdkafkaError.check(rd_kafka_unsubscribe(pointer))
+    }
+
     // MARK: Assignments
 
     /// Whether the group wants `incrementalAssign` and `incrementalUnassign`.
@@ -98,7 +104,7 @@ extension Client {
     package func leaveGroup(timeout: Duration) -> Bool {
         let clock = ContinuousClock()
         let deadline = clock.now + timeout
-        guard rd_kafka_unsubscribe(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR else { return false }
+        guard (try? unsubscribe()) != nil else { return false }
         // The answer to the revocation that giving up the topics begins.
         guard (try? unassignAll()) != nil else { return false }
         // As it sends the request the library forgets the identity that the group has given it.

@@ -71,7 +71,13 @@ extension EventConsumer {
 
     /// Commits these positions and gives back the partitions of the last `revoking` fact. Commits
     /// nothing if the partitions were lost meanwhile. Has no effect if nothing is being revoked.
-    package func completeRevoke(store positions: [StoredPosition], now: Now) {
+    ///
+    /// - Parameter isLeaving: whether the consumer is about to be closed, so that a static member leaves
+    ///   with this answer. After another it joins again, and the library does not leave a group that it
+    ///   waits to join: the group would give partitions to a member that has ended.
+    package func completeRevoke(
+        store positions: [StoredPosition], isLeaving: Bool = false, now: Now
+    ) {
         guard case .revoking(let list, let revoked) = pending, let session else { return }
         pending = nil
         if session.client.isAssignmentLost {
@@ -79,6 +85,7 @@ extension EventConsumer {
         } else {
             commitOrStore(positions)
         }
+        if isLeaving, settings.isStaticMember { try? session.client.unsubscribe() }
         letGo(list, revoked, now: now)
         answerRebalances(now)
     }
@@ -134,18 +141,19 @@ extension EventConsumer {
     package func close(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
     ) -> Bool {
-        end(storing: positions, now: now) { session in
+        end(storing: positions, isLeaving: true, now: now) { session in
             settings.isStaticMember
                 ? session.leave(timeout: timeout) : session.close(timeout: timeout)
         }
     }
 
     private func end(
-        storing positions: [StoredPosition], now: Now, _ close: (ConsumerSession) -> Bool
+        storing positions: [StoredPosition], isLeaving: Bool, now: Now,
+        _ close: (ConsumerSession) -> Bool
     ) -> Bool {
         guard let session else { return true }
         if case .revoking = pending {
-            completeRevoke(store: positions, now: now)
+            completeRevoke(store: positions, isLeaving: isLeaving, now: now)
         } else {
             commitOrStore(positions)
         }
@@ -170,7 +178,7 @@ extension EventConsumer {
     package func restart(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
     ) throws(KafkaError) {
-        _ = end(storing: positions, now: now) { $0.close(timeout: timeout) }
+        _ = end(storing: positions, isLeaving: false, now: now) { $0.close(timeout: timeout) }
         try open()
     }
 }
