@@ -53,6 +53,19 @@ extension `The diagnosis of a worker` {
         #expect(text.hasSuffix(end), "\(text)")
     }
 
+    @Test func `an APNs topic that is refused is told with its app`() {
+        let text = problem {
+            $0.breakers = [
+                TrippedBreaker(
+                    name: "APNs topic com.example.Car.push-type.controls in production",
+                    cause: .topicRefused(.topicDisallowed), probeIn: nil, app: "com.example.Car")
+            ]
+        }
+        #expect(
+            text.hasSuffix("Check that the credential's team owns the app com.example.Car."),
+            "\(text)")
+    }
+
     @Test func `connections that fail are told, with the credential and how many there are`() {
         let text = problem {
             var pool = pool

@@ -177,6 +177,19 @@ internal import Testing
         #expect(watch.mayReportFailures(now: later(61)))
     }
 
+    @Test func `the line of a refused record names the app, and no more of it`() {
+        func app(_ code: UnreadableCode, _ key: String) -> String? {
+            Array(key.utf8).withUnsafeBytes {
+                ConsumerWatch.app(UnreadableRecord(code, "refused"), $0)
+            }
+        }
+        let key = "production/com.example.Nobody/6F1C/Controls"
+        #expect(app(.unknownApp, key) == "com.example.Nobody")
+        #expect(app(.unservedEnvironment, key) == "com.example.Nobody")
+        #expect(app(.invalidKey, key) == nil && app(.unknownApp, "key") == nil)
+        #expect(ConsumerWatch.app(UnreadableRecord(.unknownApp, "refused"), nil) == nil)
+    }
+
     @Test func `an app that has used up its kinds is told once, and once when some are free`() {
         var watch = ConsumerWatch()
         for rows in 1...3 {

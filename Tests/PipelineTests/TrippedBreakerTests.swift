@@ -44,5 +44,6 @@ internal import Testing
         let breaker = try #require(tripped(afterAnswer(400, .topicDisallowed)).first)
         #expect(breaker.name == "APNs topic com.example.Home.push-type.controls in production")
         #expect(breaker.cause == .topicRefused(.topicDisallowed))
+        #expect(breaker.app == "com.example.Home")
     }
 }

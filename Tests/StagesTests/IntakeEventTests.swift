@@ -95,6 +95,11 @@ internal import Testing
         #expect(refusal { _ = try decodeEvent("{}", apps: apps) } == .missingApp)
         #expect(refusal { _ = try decodeEvent(nil, apps: apps) } == .missingApp)
         #expect(refusal { _ = try decodeEvent(#"{"app":"x"}"#, apps: apps) } == .unknownApp)
+        let unknown = #expect(throws: UnreadableRecord.self) {
+            _ = try decodeEvent(#"{"app":"x\n"}"#, apps: apps)
+        }
+        let words = "no credential serves app 'x\\u{a}': add it to apns.credentials"
+        #expect(unknown?.message == words)
         let named = try decodeEvent(#"{"app":"com.example.Car"}"#, apps: apps)
         #expect(named.app == AppID(rawValue: 1))
         let binding = TopicBinding(decode: .json, app: "com.example.Car")

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 package import Delivery
+internal import PushModel
 
 /// What an operator can do about an answer of APNs, as text that completes "APNs answers …: ".
 package enum APNSAdvice {
@@ -24,16 +25,19 @@ package enum APNSAdvice {
     }
 
     /// The advice on an answer for which all pushes of an apns-topic wait.
-    static func topic(_ reason: APNSReason) -> String {
-        switch reason {
+    ///
+    /// - Parameter app: the topic's; nil where whoever asks knows it.
+    static func topic(_ reason: APNSReason, of app: String? = nil) -> String {
+        let name = app.map { " \($0.printable)" } ?? ""
+        return switch reason {
         case .invalidPushType:
             "this server does not know the apns-push-type; if apns.endpoints names Apple's own, "
                 + "Apple no longer takes pushes of this type"
         case .featureNotEnabled:
-            "switch on the broadcast capability of push notifications for the app's identifier in the "
-                + "developer account"
-        case .badTopic: "the apns-topic is invalid; check the app's bundle identifier"
-        default: "check that the credential's team owns the app"
+            "switch on the broadcast capability of push notifications for the app's identifier\(name) in "
+                + "the developer account"
+        case .badTopic: "the apns-topic is invalid; check the app's bundle identifier\(name)"
+        default: "check that the credential's team owns the app\(name)"
         }
     }
 

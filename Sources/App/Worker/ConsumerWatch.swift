@@ -8,6 +8,7 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 internal import Rdkafka
+internal import RecordFormats
 
 /// Writes to the log what the operator must know: unreadable records, partitions that cannot be
 /// read, topics that take nothing, open circuit breakers. It decides nothing. `PlannerLoop` calls
@@ -54,12 +55,19 @@ struct ConsumerWatch {
         }
         guard unreadableLogged < Self.unreadableLoggedMax else { return }
         unreadableLogged += 1
-        logger.warning(
-            "a record is skipped: \(problem.message)",
-            metadata: [
-                "code": "\(problem.code)",
-                "record": "\(topic)/\(record.partition)/\(record.offset)",
-            ])
+        var metadata: Logger.Metadata = [
+            "code": "\(problem.code)", "record": "\(topic)/\(record.partition)/\(record.offset)",
+        ]
+        metadata["app"] = Self.app(problem, record.key).map { "\($0)" }
+        logger.warning("a record is skipped: \(problem.message)", metadata: metadata)
+    }
+
+    /// The app, or the apns-topic, that the key of a refused record names second, where it is why.
+    static func app(_ problem: UnreadableRecord, _ key: UnsafeRawBufferPointer?) -> String? {
+        let codes: [UnreadableCode] = [.unknownApp, .unservedEnvironment]
+        guard let key, codes.contains(where: { $0.rawValue == problem.code }) else { return nil }
+        let parts = key.split(separator: UInt8(ascii: "/"), maxSplits: 2)
+        return parts.count > 1 ? String(decoding: parts[1], as: UTF8.self).printable : nil
     }
 
     /// Since when there are at least `remainsMax` remains of Kafka's clients; nil while there are fewer.
@@ -207,7 +215,7 @@ struct ConsumerWatch {
             if let wait = breaker.probeIn {
                 metadata["nextProbeSeconds"] = .stringConvertible(wait.components.seconds)
             }
-            logger.warning("pushes wait: \(breaker.cause.advice)", metadata: metadata)
+            logger.warning("pushes wait: \(breaker.advice)", metadata: metadata)
         }
         for name in Set(tripped.keys).subtracting(breakers.map(\.name)).sorted() {
             logger.notice("pushes resume", metadata: ["of": "\(name)"])

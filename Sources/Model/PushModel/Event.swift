@@ -172,7 +172,7 @@ package struct ActivityChange: Sendable, Equatable {
 package struct UnreadableRecord: Error, Sendable, Equatable {
     /// A bounded word, fit for a metric label, such as `invalidJSON`.
     package var code: String
-    /// What, where, and what to do about it; never the record's content.
+    /// What, where, and what to do about it; never the record's content but, of an event, its app's name.
     package var message: String
 
     package init(code: String, message: String) {

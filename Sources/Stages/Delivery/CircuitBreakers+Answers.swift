@@ -220,7 +220,8 @@ extension CircuitBreakers {
         if routes[number].breaker.isClosed { return nil }
         return TrippedBreaker(
             name: routing.routes[number].breakerName,
-            cause: routes[number].cause, probeIn: probeIn(routes[number].breaker, now))
+            cause: routes[number].cause, probeIn: probeIn(routes[number].breaker, now),
+            app: routing.name(of: routing.routes[number].app))
     }
 
     /// Whether the pool counts. One for broadcasts does from its first push on: who has no channels
@@ -274,10 +275,13 @@ package struct TrippedBreaker: Sendable, Equatable {
     package var cause: Cause
     /// How long until the next probe; nil while a probe is out.
     package var probeIn: Duration?
+    /// The app of an APNs topic; nil of a credential.
+    package var app: String?
 
-    package init(name: String, cause: Cause, probeIn: Duration?) {
+    package init(name: String, cause: Cause, probeIn: Duration?, app: String? = nil) {
         self.name = name
         self.cause = cause
         self.probeIn = probeIn
+        self.app = app
     }
 }

@@ -332,14 +332,29 @@ package struct EventDecoder: ~Copyable {
         return event
     }
 
+    /// The app that the event itself names; nil if it names none. A refusal has its name: each becomes
+    /// a dead letter, whereas a start may refuse millions of registrations, whose messages are literals.
+    private func namedApp(of fields: EventFields) throws(UnreadableRecord) -> AppID? {
+        guard let name = fields.app else { return nil }
+        do throws(UnreadableRecord) {
+            let app = try routes.app(named: name)
+            if let environment = fields.environment { try routes.requireServed(app, environment) }
+            return app
+        } catch {
+            let text = String(decoding: name.prefix(128), as: UTF8.self).printable
+            throw UnreadableRecord(
+                code: error.code,
+                message: error.message.replacing("this app", with: "app '\(text)'"))
+        }
+    }
+
     private mutating func event(
         _ fields: EventFields, _ record: EventRecord, _ now: WallTime
     ) throws(UnreadableRecord) -> Event {
         let binding = bindings[record.binding]
-        let named: AppID? =
-            if let name = fields.app { try routes.app(named: name) } else { binding.app }
-        guard let app = named else { throw Self.missingApp }
-        if let environment = fields.environment { try routes.requireServed(app, environment) }
+        let named = try namedApp(of: fields)
+        guard let app = named ?? binding.app else { throw Self.missingApp }
+        if named == nil, let environment = fields.environment { try routes.requireServed(app, environment) }
         let subject = try subject(of: fields, record)
 
         let recorded = Self.recordTime(record, now)

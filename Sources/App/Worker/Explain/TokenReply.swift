@@ -207,7 +207,7 @@ extension TokenReply.Push {
 extension TokenReply.Breaker {
     init(_ breaker: TrippedBreaker) {
         name = breaker.name
-        cause = breaker.cause.advice
+        cause = breaker.advice
         nextProbeSeconds = breaker.probeIn.map { Int($0.components.seconds) }
     }
 }

@@ -229,7 +229,7 @@ struct Diagnosis {
             } else {
                 report(
                     .error, "pushes of \(breaker.name) wait: \(breaker.cause.words)",
-                    breaker.cause.remedy)
+                    breaker.remedy)
             }
         }
         for pool in status.pools

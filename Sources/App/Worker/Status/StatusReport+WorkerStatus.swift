@@ -36,7 +36,7 @@ extension StatusReport {
         breakers = status.breakers.map {
             Breaker(
                 name: $0.name, cause: $0.cause.words, nextProbeSeconds: $0.probeIn?.shown,
-                remedy: $0.cause.remedy.asSentence)
+                remedy: $0.remedy.asSentence)
         }
         topics = status.troubledTopics.map {
             Topic(

@@ -3,6 +3,17 @@
 
 internal import Delivery
 
+extension TrippedBreaker {
+    /// What an operator can do.
+    var remedy: String {
+        if case .topicRefused(let reason) = cause { return APNSAdvice.topic(reason, of: app) }
+        return cause.remedy
+    }
+
+    /// Why pushes wait, and what an operator can do.
+    var advice: String { "\(cause.words): \(remedy)" }
+}
+
 extension TrippedBreaker.Cause {
     /// Why pushes wait, as text that completes "pushes wait: …".
     var words: String {
@@ -14,10 +25,7 @@ extension TrippedBreaker.Cause {
         }
     }
 
-    /// Why pushes wait, and what an operator can do.
-    var advice: String { "\(words): \(remedy)" }
-
-    /// What an operator can do.
+    /// What an operator can do, whichever app it is.
     var remedy: String {
         switch self {
         case .credentialRefused(let reason): APNSAdvice.credential(reason)
