@@ -38,7 +38,7 @@ internal import Testing
         let idle = diagnosis { $0.partitions = [] }
         #expect(
             idle.summary
-                == "All is well: the group has given all partitions to other members. If no other "
+                == "All is well: the group has given all 32 partitions to other members. If no other "
                 + "worker runs, see who they are: kafka-consumer-groups.sh --describe --members.")
         #expect(diagnosis(.stopped).summary == "The worker has stopped.")
         #expect(

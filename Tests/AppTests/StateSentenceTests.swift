@@ -164,6 +164,9 @@ internal import Testing
             $0.events = [.init(topic: "doors", outcome: "passedOver", count: 9)]
             $0.passedOver = [.init(topic: "doors", count: 9, sample: [])]
         },
+        State(sentence: "The group has given this worker no partitions, and", severity: .warning) {
+            ($0.partitions, $0.consumedPartitions) = ([], nil)
+        },
         State(sentence: "This worker's clock is 24 h ahead", severity: .warning) {
             $0.clockDoubt = ClockDoubt(deferred: 3, partitions: 1, lead: .seconds(86_400))
         },
@@ -200,6 +203,7 @@ internal import Testing
         "The index is", "The planner has not answered",
         // Nobody knows while Kafka does not answer.
         "The worker is not a member", "Kafka does not know the topic",
+        "The group has given this worker no partitions",
         "1 partition of this worker stands before a transaction",
     ]
 

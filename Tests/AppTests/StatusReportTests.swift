@@ -390,6 +390,19 @@ internal import Testing
         #expect(
             StatusReport.table([StatusReport(Self.full), StatusReport(other)]).prefix(5) == [
                 "worker     phase    partitions  lag  events/s  accepted/s  p99     waiting  deferred",
+    @Test func `workers none of which has a partition are told of together`() {
+        var one = WorkerStatus.well()
+        one.partitions = []
+        let report = StatusReport(one)
+        let words = "None of these workers has a partition: if there are no more, another program"
+        let isTold = { (reports: [StatusReport]) in
+            StatusReport.table(reports).contains { $0.hasPrefix(words) }
+        }
+        #expect(isTold([report, report]))
+        #expect(!isTold([report]) && !isTold([report, StatusReport(.well())]))
+        #expect(!isTold([report, StatusReport(.well(.replaying))]))
+    }
+
                 "worker-1   running  1           7    10        250         1.0 ms  15       1,204   ",
                 "worker-22  running  0           –    0.0       0.0         –       0        0       ",
                 "",

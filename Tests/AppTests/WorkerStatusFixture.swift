@@ -21,6 +21,7 @@ extension WorkerStatus {
         status.earlier.readAt = .seconds(100)
         status.promptTypes = Set(PushType.allTypes)
         status.partitions = [Partition(topic: "orders", partition: 3, lag: 7)]
+        status.consumedPartitions = 32
         return status
     }
 }

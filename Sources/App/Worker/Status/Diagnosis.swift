@@ -47,8 +47,11 @@ struct Diagnosis {
                 "The worker waits for the group to give out its partitions, for \(wait.rounded) so "
                     + "far, and reads no events meanwhile."
             } else if status.partitions.isEmpty {
-                "All is well: the group has given all partitions to other members. If no other worker "
-                    + "runs, see who they are: kafka-consumer-groups.sh --describe --members."
+                // There are others: a group gives its only member all of them.
+                "All is well: the group has given all "
+                    + (status.consumedPartitions.map { "\($0.withCommas) " } ?? "")
+                    + "partitions to other members. If no other worker runs, see who they are: "
+                    + "kafka-consumer-groups.sh --describe --members."
             } else {
                 "All is well."
             }
@@ -160,6 +163,15 @@ struct Diagnosis {
                     + "for a member that joins again and again")
         }
         for topic in status.missingTopics {
+        } else if status.groupWait == nil, status.partitions.isEmpty,
+            status.consumedPartitions == nil
+        {
+            report(
+                .warning,
+                "the group has given this worker no partitions, and Kafka does not say how many its "
+                    + "topics have, so that nobody may be reading them",
+                "try lamplighter check: the topics must be there, and this user needs DESCRIBE and READ "
+                    + "on them")
             report(
                 .error, "Kafka does not know the topic \(topic), so nothing of it is read",
                 "create it again, or take it out of the configuration (kafka.events, kafka.topics)")

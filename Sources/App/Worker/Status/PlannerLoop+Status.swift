@@ -27,6 +27,7 @@ extension PlannerLoop {
                 lag: topic == plan.deferredConsumed
                     ? nil : consumer?.lag(topic: topic, partition: partition))
         }
+        status.consumedPartitions = plan.consumedPartitions
         status.unavailablePartitions = consumer?.unavailableCount ?? 0
         status.held = heldPartitions(now: now)
         status.restrictions = pipeline.restrictions.inForce

@@ -117,7 +117,18 @@ extension StatusReport {
             zip(row, widths).map { $0.padding(to: $1) }.joined(separator: "  ")
         }
         let said = reports.map { "\($0.worker.id): \($0.summary)" }
-        return (table + [""] + said).map(\.printable)
+        return (table + [""] + said + nobodyReads(reports)).map(\.printable)
+    }
+
+    /// Each worker alone is well where others have all partitions; if these are all there are, none is.
+    private static func nobodyReads(_ reports: [StatusReport]) -> [String] {
+        guard reports.count > 1, Set(reports.map(\.worker.group)).count == 1,
+            reports.allSatisfy({ $0.phase == "running" && $0.partitions.isEmpty })
+        else { return [] }
+        return [
+            "None of these workers has a partition: if there are no more, another program has joined "
+                + "their group; see kafka-consumer-groups.sh --describe --members."
+        ]
     }
 
     private var row: [String] {

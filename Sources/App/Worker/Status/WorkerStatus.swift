@@ -25,6 +25,8 @@ struct WorkerStatus: Sendable {
     /// The partitions that stand before a transaction that is not over.
     var openTransactions: [OpenTransaction] = []
     var partitions: [Partition] = []
+    /// How many partitions the topics have that the group reads; nil where Kafka has not said.
+    var consumedPartitions: Int?
     /// How many of the worker's partitions cannot be read at the moment.
     var unavailablePartitions = 0
     /// The partitions that wait for schemas, the longest held first.
