@@ -93,6 +93,10 @@ ROWS = [
         ("Pushes that APNs did not accept", "timeseries", "pushes/s",
          [(per_second("lamplighter_pushes_total", "outcome, reason", 'outcome!="accepted"'),
            "{{outcome}} {{reason}}")], ""),
+        ("Who asks", "timeseries", "short",
+         [(total("lamplighter_demand_pushes", "of"), "{{of}}")],
+         "About how many pushes were asked for in the last minute or two, and how many by the one subject, topic "
+         "and app of each worker that asked for most. `lamplighter status` names them."),
         ("Asked for", "timeseries", "pushes/s",
          [(per_second("lamplighter_pushes_queued_total"), "queued"),
           (per_second("lamplighter_pushes_coalesced_total"), "coalesced"),

@@ -307,6 +307,20 @@ extension WorkerMetrics {
         counter(
             "lamplighter_pushes_queued_total", "Pushes that events asked for and that were queued."
         ) { $0.counters.pushesQueued },
+        metric(
+            "lamplighter_demand_pushes", .gauge, labels: ["of"],
+            "About how many pushes events have asked for in the last minute or two: of `all`, and of the "
+                + "one subject, topic and app that asked for most, which `lamplighter status` names."
+        ) { status in
+            let demand = status.demand
+            return labelled(
+                "of",
+                [
+                    ("all", demand.pushes), ("subject", demand.subjects.first?.pushes ?? 0),
+                    ("topic", demand.topics.first?.pushes ?? 0),
+                    ("app", demand.apps.first?.pushes ?? 0),
+                ])
+        },
         counter(
             "lamplighter_pushes_coalesced_total",
             "Pushes that were asked for while their token had one already: that one, or its "
