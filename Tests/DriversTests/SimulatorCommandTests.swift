@@ -63,6 +63,10 @@ internal import Testing
                 "answer 500 connections 2..4",
                 .addRule(ScriptedRule(connections: 2...4, answer: .emptyBody(500)))
             ),
+            (
+                "answer 500 address 127.0.0.2",
+                .addRule(ScriptedRule(address: "127.0.0.2", answer: .emptyBody(500)))
+            ),
         ]
         for (line, command) in rows {
             #expect(try CommandLanguage.parse(line) == .perform(command), "\(line)")

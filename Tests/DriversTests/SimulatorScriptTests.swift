@@ -47,6 +47,16 @@ internal import Testing
         #expect(abs(offsets[1] - 60_000) < 10_000)
     }
 
+    @Test func `a simulator's script answers by the address that was connected to`() throws {
+        let fixture = try SimulatorFixture {
+            $0.rules = [
+                ScriptedRule(address: "127.0.0.2", answer: .reason(500, "InternalServerError")),
+                ScriptedRule(address: "127.0.0.1", answer: .reason(503, "ServiceUnavailable")),
+            ]
+        }
+        #expect(try fixture.curl(Self.good).status == 503)
+    }
+
     @Test func `a simulator's script spreads a share evenly and judges first`() throws {
         let fixture = try SimulatorFixture {
             $0.rules = [ScriptedRule(share: 0.1, answer: .reason(500, "InternalServerError"))]

@@ -85,7 +85,10 @@ package struct Socket: ~Copyable {
         }
     }
 
-    package func localPort() throws(SystemError) -> UInt16 {
+    package func localPort() throws(SystemError) -> UInt16 { try localAddress().port }
+
+    /// The address of this side.
+    package func localAddress() throws(SystemError) -> SocketAddress {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = withUnsafeMutablePointer(to: &storage) { pointer in
@@ -96,7 +99,7 @@ package struct Socket: ~Copyable {
         guard result == 0 else { throw .last("getsockname") }
         return withUnsafePointer(to: &storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                SocketAddress(copying: $0, length: length).port
+                SocketAddress(copying: $0, length: length)
             }
         }
     }

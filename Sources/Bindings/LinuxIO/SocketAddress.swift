@@ -7,12 +7,18 @@ internal import Glibc
 /// An IPv4 or IPv6 address with its port, ready for `connect`.
 package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// The bytes of a `sockaddr_in` or `sockaddr_in6`.
-    private let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     init(copying address: UnsafePointer<sockaddr>, length: socklen_t) {
         precondition(
             Int(length) >= MemoryLayout<sockaddr_in>.size, "an address without a port")
         bytes = Array(UnsafeRawBufferPointer(start: address, count: Int(length)))
+    }
+
+    /// - Parameter bytes: of a `sockaddr_in` or `sockaddr_in6`.
+    package init(bytes: [UInt8]) {
+        precondition(bytes.count >= MemoryLayout<sockaddr_in>.size, "an address without a port")
+        self.bytes = bytes
     }
 
     /// 127.0.0.1.
@@ -39,14 +45,18 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// As people write it: `192.0.2.1:443`, `[2001:db8::1]:443`.
     package var description: String {
-        let host = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+        family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// Without the port, and without brackets.
+    package var host: String {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
             withPointer { address, length in
                 getnameinfo(
                     address, length, buffer.baseAddress!, socklen_t(buffer.count), nil, 0,
                     NI_NUMERICHOST) == 0 ? String(cString: buffer.baseAddress!) : "?"
             }
         }
-        return family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
     func withPointer<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {

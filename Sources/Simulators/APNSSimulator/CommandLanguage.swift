@@ -45,12 +45,14 @@ package enum CommandLanguage {
         tokens bytes N..N         refuse other lengths (at first: 1..200)
         token HEX TOPIC [ENVIRONMENT]   whose a device token is, ahead of its first
                                   push, which says so otherwise
-        answer WHAT [share N%] [token HEX] [connections N..N] [for TIME] [died WHEN]
+        answer WHAT [share N%] [token HEX] [connections N..N] [address IP]
+               [for TIME] [died WHEN]
                                   dictate answers to valid requests; the first rule
                                   that applies wins. WHAT: STATUS:REASON, any word;
                                   STATUS, no body; STATUS:html, a page; reset:CODE,
                                   RST_STREAM; silence. token: those that begin so.
                                   connections: in the order they came, from 1.
+                                  address: the simulator's that they came to.
                                   died, of a 410: none, before TIME or after TIME,
                                   from now; without it, now
         rules clear               end all of answer
@@ -187,11 +189,12 @@ package enum CommandLanguage {
         var answer = try words.scriptedAnswer()
         var rule = ScriptedRule(answer: answer)
         while words.peek != nil {
-            switch try words.choice(["share", "token", "connections", "for", "died"]) {
+            switch try words.choice(["share", "token", "connections", "address", "for", "died"]) {
             case "share": rule.share = try words.share()
             case "token": rule.tokenPrefix = try words.hexadecimal()
             case "connections":
                 rule.connections = try words.range("connections", in: 1...1_000_000)
+            case "address": rule.address = try words.next("a numeric address")
             case "for": rule.lasting = try words.time()
             default:
                 guard case .gone(let reason, _) = answer else {

@@ -10,6 +10,9 @@ package struct ScriptedRule: Hashable, Sendable {
     /// The connections that the rule applies to, by their numbers in the order in which they were
     /// opened, from 1; nil for all.
     package var connections: ClosedRange<Int>?
+    /// The numeric address of the simulator's that the client must have connected to, such as
+    /// `127.0.0.2`; nil for any.
+    package var address: String?
     /// The share of the matching requests, from 0 to 1. They are spread evenly: each thread applies
     /// the rule to every 1/share-th of its own.
     package var share: Double
@@ -18,11 +21,12 @@ package struct ScriptedRule: Hashable, Sendable {
     package var lasting: Duration?
 
     package init(
-        tokenPrefix: String = "", connections: ClosedRange<Int>? = nil, share: Double = 1,
-        answer: ScriptedAnswer, lasting: Duration? = nil
+        tokenPrefix: String = "", connections: ClosedRange<Int>? = nil, address: String? = nil,
+        share: Double = 1, answer: ScriptedAnswer, lasting: Duration? = nil
     ) {
         self.tokenPrefix = tokenPrefix.lowercased()
         self.connections = connections
+        self.address = address
         self.share = min(max(share, 0), 1)
         self.answer = answer
         self.lasting = lasting
@@ -85,6 +89,7 @@ struct Script {
     private struct Entry {
         let prefix: [UInt8]
         let connections: ClosedRange<Int>
+        let address: String?
         let share: Double
         let answer: ScriptedAnswer
         /// When the rule ends, in monotonic nanoseconds.
@@ -104,14 +109,21 @@ struct Script {
         entries.append(
             Entry(
                 prefix: Array(rule.tokenPrefix.utf8), connections: rule.connections ?? 0...Int.max,
-                share: rule.share, answer: rule.answer,
+                address: rule.address, share: rule.share, answer: rule.answer,
                 until: rule.lasting.map { now + $0.nanoseconds } ?? .max))
     }
 
     /// The answer of the first rule that applies to this request; nil if none does.
-    mutating func next(token: [UInt8], on connection: Int, now: Int64) -> ScriptedAnswer? {
+    /// - Parameters:
+    ///   - connection: its number.
+    ///   - address: the numeric address that the client connected to.
+    mutating func next(
+        token: [UInt8], on connection: Int, to address: String = "127.0.0.1", now: Int64
+    ) -> ScriptedAnswer? {
         for index in entries.indices
-        where entries[index].until > now && entries[index].connections.contains(connection)
+        where entries[index].until > now
+            && entries[index].connections.contains(connection)
+            && (entries[index].address ?? address) == address
             && token.starts(with: entries[index].prefix)
         {
             entries[index].owed += entries[index].share

@@ -29,7 +29,8 @@ extension SimulatorLoop {
         // The script is for pushes: what is done with channels has been done.
         if answer.status == 200, desk.requests[request].isPush,
             let scripted = judge.script.next(
-                token: desk.requests[request].token, on: connection.accepted.number, now: turn.now)
+                token: desk.requests[request].token, on: connection.accepted.number,
+                to: connection.accepted.address, now: turn.now)
         {
             guard let dictated = scripted.answer(wallMilliseconds: now / 1_000_000) else {
                 turn.counts.unanswered += 1

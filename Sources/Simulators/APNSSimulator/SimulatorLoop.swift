@@ -154,7 +154,7 @@ final class SimulatorLoop {
                     connectionsMax: shared.options.connectionsMax)
                 // The socket closes as it goes out of scope.
                 guard let number else { continue }
-                let accepted = AcceptedSocket(
+                let accepted = try AcceptedSocket(
                     socket, number: number, environment: listener.environment)
                 peers[nextPeer].post(.adopt(accepted))
                 nextPeer = (nextPeer + 1) % peers.count

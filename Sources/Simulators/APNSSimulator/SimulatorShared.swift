@@ -68,8 +68,13 @@ final class AcceptedSocket: Sendable {
     /// The number of the connection, from 1; `conn` in the log.
     let number: Int
     let environment: PushEnvironment
+    /// The numeric address that the client connected to.
+    let address: String
 
-    init(_ socket: consuming Socket, number: Int, environment: PushEnvironment) {
+    init(
+        _ socket: consuming Socket, number: Int, environment: PushEnvironment
+    ) throws(SystemError) {
+        address = try socket.localAddress().host
         self.socket = socket
         self.number = number
         self.environment = environment
