@@ -85,7 +85,10 @@ extension EventConsumer {
         } else {
             commitOrStore(positions)
         }
-        if isLeaving, settings.isStaticMember { try? session.client.unsubscribe() }
+        // A cooperative group may take back a part, and what is kept is still to be committed.
+        if isLeaving, settings.isStaticMember, !session.client.isCooperative {
+            try? session.client.unsubscribe()
+        }
         letGo(list, revoked, now: now)
         answerRebalances(now)
     }
@@ -142,7 +145,8 @@ extension EventConsumer {
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
     ) -> Bool {
         end(storing: positions, isLeaving: true, now: now) { session in
-            settings.isStaticMember
+            // A cooperative group does not let a member give back all at once.
+            settings.isStaticMember && !session.client.isCooperative
                 ? session.leave(timeout: timeout) : session.close(timeout: timeout)
         }
     }
