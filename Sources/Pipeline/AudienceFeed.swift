@@ -58,7 +58,8 @@ struct AudienceFeed: ~Copyable {
         _ book: inout PushBook
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
-            let suppression = try suppressions.suppression(key: key, value: value, into: &tokenKey)
+            let suppression = try suppressions.suppression(
+                key: key, value: value, timestamp: timestamp, into: &tokenKey)
             tokenKey.token.withUnsafeBytes { token in
                 if let suppression {
                     _ = book.audience.apply(

@@ -23,9 +23,10 @@ internal import Testing
 
     /// What `check --sample` says of these records.
     private func lines(
-        _ records: [(String?, String?)], _ registrations: [RegistrationDraft?]
+        _ records: [(String?, String?)], _ registrations: [RegistrationDraft?],
+        plan: WorkerPlan? = nil
     ) -> [String] {
-        var sample = EventSample(plan, registry: nil)
+        var sample = EventSample(plan ?? self.plan, registry: nil)
         sample.begin(0)
         for (offset, record) in records.enumerated() {
             lend(record.0) { key in
@@ -102,6 +103,26 @@ internal import Testing
             lines[1] == "doors: 2 of 4 events (50 %) would reach nobody: 1 because no registration "
                 + "shows the subject or the kind; 1 because none that does has a token of their "
                 + "classes, kinds, environment or push type")
+    }
+
+    @Test func `records that are left out for more than a few reasons are told by their number`()
+        throws
+    {
+        let plan = WorkerPlan(
+            try configuration(
+                """
+                kafka: {events: {orders: {subject: "o-{/id}", when: [{field: /a, equals: x}]}}}
+                """))
+        // The reasons differ by the length of the text.
+        let records: [(String?, String?)] = (2...7).map { length in
+            (nil, #"{"id":1,"a":"\#(String(repeating: "y", count: length))"}"#)
+        }
+        let lines = lines(records + records.suffix(1), [], plan: plan)
+        #expect(lines[0] == "orders: 7 records, 0 events, 7 filtered, 0 dead letters")
+        #expect(lines.count(where: { $0.contains(" 1 filtered, such as ") }) == 4)
+        #expect(lines.last == "orders: and 3 others filtered")
+        let few = self.lines(Array(records.prefix(4)), [], plan: plan)
+        #expect(!few.contains { $0.contains("others") })
     }
 
     @Test func `a registration that is replaced or removed shows nothing any more`() {

@@ -18,6 +18,8 @@ import Worker
         ("queuing.strategy", "lifo", "an older record of a key would be written after a newer"),
         ("enabled_events", "4", "would not be told of records and rebalances"),
         ("log.queue", "true", "nobody reads such a queue"),
+        ("group.protocol", "consumer", "the group uses Kafka's classic protocol"),
+        ("group.protocol", "classic", "the group uses Kafka's classic protocol"),
         ("message.timeout.ms", "1", "must be 0 or from 30000 to 2147483647: a record that is"),
         ("delivery.timeout.ms", "1", "must be 0 or from 30000 to 2147483647: a record that is"),
         ("retries", "0", "set that instead"),
@@ -82,6 +84,17 @@ import Worker
         #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
         #expect(found.first?.contains("is a property of other clients") == true)
         #expect(!KafkaClientSettings.knownProperties.contains(property))
+    }
+
+    /// Since 2.2 librdkafka has the one that is tried here.
+    @Test func `a property that this librdkafka has is not said to be of other clients`() throws {
+        let name = "client.dns.lookup"
+        #expect(ForeignProperty.remedy(for: name, known: [name]) == nil)
+        #expect(ForeignProperty.remedy(for: name, known: ["client.rack"]) != nil)
+        let isKnown = KafkaClientSettings.knownProperties.contains(name)
+        let found = try #require(problems(of: name, "neither").first)
+        #expect(found.contains("is a property of other clients") == !isKnown, "\(found)")
+        #expect(found.contains("is refused; Invalid value") == isKnown, "\(found)")
     }
 
     @Test(arguments: [

@@ -133,7 +133,7 @@ import Testing
 
     @Test func `a suppression goes only when no registration has its token, however old it is`() {
         let topics = Topics(configuration)
-        topics.suppression("01", days: 400)
+        topics.suppression("01", days: 300)
         topics.suppression("02", days: 31)
         topics.suppression("03", days: 29)
         topics.register("A/h", ["01"])

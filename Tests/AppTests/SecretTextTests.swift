@@ -81,6 +81,24 @@ internal import Testing
                 "apns: {credentials: {home: {apps: [\"${APP}\"]}}}",
                 "LAMPLIGHTER_APNS_CREDENTIALS_HOME_APPS"
             ),
+            ("kafka: {events: {push: {app: \"${APP}\"}}}", "LAMPLIGHTER_KAFKA_EVENTS_PUSH_APP"),
+            (
+                "kafka: {events: {eventTests: {app: \"${APP}\"}}}",
+                "LAMPLIGHTER_KAFKA_EVENTS_EVENTTESTS_APP"
+            ),
+            (
+                "apns: {credentials: {push: {keyID: \"${KEY}\"}}}",
+                "LAMPLIGHTER_APNS_CREDENTIALS_PUSH_KEYID"
+            ),
+            ("kafka: {events: {a: {subject: \"${key}\"}}}", nil),
+            ("kafka: {events: {a: {subject: s, subjects: [\"${key}\"]}}}", nil),
+            ("kafka: {events: {a: {subject: s, push: {collapseID: \"${key}\"}}}}", nil),
+            (
+                "kafka: {events: {a: {subject: s, push: {payload: {aps: {alert: \"${key}\"}}}}}}",
+                nil
+            ),
+            ("kafka: {events: {a: {when: [{field: /x, equals: \"${X}\"}]}}}", nil),
+            ("kafka: {eventTests: {a: [{name: \"${X}\"}]}}", nil),
             ("kafka: {properties: {sasl.username: $ConnectionString}}", nil),
             ("kafka: {properties: {sasl.password: \"a${b}c\"}}", nil),
             ("kafka: {properties: {sasl.password: \"${}\"}}", nil),
@@ -98,6 +116,14 @@ internal import Testing
             .filter { $0.contains("variables are not filled in") }
         #expect(found.count == (variable == nil ? 0 : 1), "\(found)")
         if let variable { #expect(found.first?.hasSuffix("set " + variable) == true, "\(found)") }
+        #expect(!found.contains { $0.contains("$") }, "\(found)")
+    }
+
+    @Test func `a variable may give what looks like one, and a template may be one`() throws {
+        let read = try configuration(
+            "kafka: {events: {a: {subject: \"${key}\"}}}",
+            ["LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD": "${PASSWORD}"])
+        #expect(read.description.contains("kafka.events.a.subject: ${key}"))
     }
 
     @Test(arguments: [

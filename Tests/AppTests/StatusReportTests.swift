@@ -383,13 +383,6 @@ internal import Testing
         for line in lines { #expect(line == line.printable) }
     }
 
-    @Test func `several workers are a table, and then what each says`() {
-        var other = WorkerStatus.well()
-        other.process.source = LogSource(worker: "worker-22", group: "lamplighter")
-        other.partitions = []
-        #expect(
-            StatusReport.table([StatusReport(Self.full), StatusReport(other)]).prefix(5) == [
-                "worker     phase    partitions  lag  events/s  accepted/s  p99     waiting  deferred",
     @Test func `workers none of which has a partition are told of together`() {
         var one = WorkerStatus.well()
         one.partitions = []
@@ -403,6 +396,13 @@ internal import Testing
         #expect(!isTold([report, StatusReport(.well(.replaying))]))
     }
 
+    @Test func `several workers are a table, and then what each says`() {
+        var other = WorkerStatus.well()
+        other.process.source = LogSource(worker: "worker-22", group: "lamplighter")
+        other.partitions = []
+        #expect(
+            StatusReport.table([StatusReport(Self.full), StatusReport(other)]).prefix(5) == [
+                "worker     phase    partitions  lag  events/s  accepted/s  p99     waiting  deferred",
                 "worker-1   running  1           7    10        250         1.0 ms  15       1,204   ",
                 "worker-22  running  0           –    0.0       0.0         –       0        0       ",
                 "",

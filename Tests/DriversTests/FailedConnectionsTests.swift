@@ -43,6 +43,39 @@ import Testing
         #expect(!KafkaError.unreachable(RdkafkaError(.timedOut)).description.contains("reason"))
     }
 
+    @Test func `librdkafka's last words are of the last minute, and without secrets`() {
+        let troubles = ConnectionTroubles(redact: { $0.replacing("s3cret", with: "[secret]") })
+        troubles.note(
+            facility: "FAIL", "[thrd:x]: kafka:9093/1: closed after s3cret was idle", at: start)
+        #expect(
+            troubles.lastWords(before: start + .seconds(60))
+                == "kafka:9093/1: closed after [secret] was idle")
+        #expect(troubles.lastWords(before: start + .seconds(61)) == nil)
+    }
+
+    @Test(arguments: [
+        ("PROTOERR", "Protocol parse failure for ApiVersion v3 at 4/6 (rd_kafka_x:1) (incorrect?)"),
+        (
+            "PROTOUFLOW",
+            "Protocol read buffer underflow for Metadata v4 at 4/6 (rd_kafka_x:1): expected 4 "
+                + "bytes > 2 remaining bytes (incorrect broker.version.fallback?)"
+        ),
+        ("FAIL", "ApiVersionRequest failed: Local: Read underflow: probably due to broker version"),
+    ])
+    func `a line about an answer that cannot be read is kept and understood`(
+        facility: String, words: String
+    ) {
+        let troubles = ConnectionTroubles()
+        for _ in 1...20 {
+            troubles.note(
+                facility: facility, "[thrd:kafka:9092/1]: kafka:9092/1: \(words)", at: start)
+        }
+        troubles.note(facility: "PROTO", "[thrd:main]: something else", at: start)
+        let failure = failure(troubles, since: nil)
+        #expect(failure?.kind == .unreadable && failure?.broker == "kafka:9092")
+        #expect(troubles.lines(since: nil).count == 16)
+    }
+
     @Test(arguments: ["GroupCoordinator: ", "GroupCoordinator/2: ", "ssl://"])
     func `a failed connection is named by its address, also the coordinator's`(prefix: String) {
         let line =

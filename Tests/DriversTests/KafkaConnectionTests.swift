@@ -207,6 +207,15 @@ import Testing
             ),
             ("Authentication failed: Invalid username or password", .credentials, true),
             ("[1a2b]: Access denied", .credentials, true),
+            ("IP address 10.0.0.3 is not allowed", .firewall, false),
+            ("Quota exceeded for this namespace", .turnedAway, false),
+            // What only names something decides nothing.
+            ("login failed from IP address 10.0.0.3", .credentials, true),
+            ("Invalid password for user quota-service", .credentials, true),
+            ("Invalid password for user throttler", .credentials, true),
+            ("Unknown principal 'throttled by firewall'", .credentials, true),
+            ("Access denied to \"too many connects\"", .credentials, true),
+            ("Temporary password has to be changed", .credentials, true),
             ("Broker: SASL Authentication failed", .credentials, true),
         ] as [(String, ConnectionFailure.Kind, Bool)])
     func `what a broker says of a login stands in the message, and decides`(
@@ -239,7 +248,7 @@ import Testing
             "ApiVersionRequest failed: Local: Bad message format: probably due to broker version "
                 + "< 0.10 (see api.version.request configuration) (after 2ms in state "
                 + "APIVERSION_QUERY)",
-            "Receive failed: Protocol parse failure",
+            "ApiVersionRequest failed: Local: Read underflow (after 2ms in state APIVERSION_QUERY)",
         ] {
             let failure = try #require(
                 ConnectionFailure(lines: ["[thrd:x]: kafka:9092/1: \(words)"], refusal: nil))

@@ -128,6 +128,19 @@ import Testing
         #expect(!lines.all.contains { $0.contains(secret) })
     }
 
+    @Test func `the key in a connection string of Event Hubs is redacted alone too`() {
+        let whole =
+            "Endpoint=sb://a.servicebus.windows.net/;SharedAccessKeyName=listen;"
+            + "SharedAccessKey=aGVsbG8="
+        for password in [whole, whole + ";EntityPath=events"] {
+            let filter = settings(["sasl.password": password]).secrets
+            #expect(filter.redact("not \(password)!") == "not [secret]!")
+            #expect(filter.redact("key aGVsbG8= of listen") == "key [secret] of listen")
+        }
+        let none = settings(["sasl.password": "SharedAccessKey=;a"]).secrets
+        #expect(none.redact("nothing") == "nothing")
+    }
+
     @Test(arguments: [
         (Int32(0), Logger.Level.critical), (2, .critical), (3, .error), (4, .warning), (5, .notice),
         (6, .info), (7, .debug),

@@ -118,7 +118,7 @@ struct `One record or push by hand` {
         long.expect("at most 256 bytes")
         let stranger = try await emit(["door-1", "--topic", topic, "--app", "com.example.Nobody"])
         #expect(stranger.status == 78)
-        stranger.expect("no credential serves this app")
+        stranger.expect("no credential serves app 'com.example.Nobody'")
         let written = try await emit(["door-1", "--topic", topic, "--ttl", "90s"])
         #expect(written.status == 0, "\(written.output)")
         #expect(written.lines.last == "emitted door-1 to \(topic) for \(TestApp.home)")

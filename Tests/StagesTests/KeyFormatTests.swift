@@ -54,7 +54,10 @@ internal import Testing
                 "door-42",
                 "invalidJSON: the key is no JSON, of which fields are read; it has 7 bytes: it is text"
             ),
-            (#""42"#, "invalidJSON: "), ("Struct{id=42}", "invalidJSON: "),
+            (
+                #""42"#,
+                "invalidJSON: the key is no JSON, of which fields are read; it has 3 bytes: it begins as JSON does, and is damaged"
+            ), ("Struct{id=42}", "invalidJSON: "),
         ])
     func `a key in JSON is the text or the integer in it`(key: String, outcome: String) throws {
         for bytes in [Array(key.utf8), Self.mark + key.utf8] {
@@ -82,6 +85,9 @@ internal import Testing
             (.int32, [0, 0, 0, 0, 0, 0, 0, 42], "say keySchema: int64"),
             (.int64, Array("42".utf8), "it is text, for which keySchema is left out"),
             (.int64, Array("12345678".utf8), "it is text, for which keySchema is left out"),
+            (.int32, Array("1234".utf8), "it is text, for which keySchema is left out"),
+            (.int32, Array("0000".utf8), "is 4 digits, of which keySchema: int32 would make"),
+            (.int32, Array("123\0".utf8), "825373440"), (.int32, Array("12:4".utf8), "825375284"),
             (.int32, Array(#""door-42""#.utf8), "for which keySchema: json is"),
             (.int64, [0, 0, 0, 0, 7, 84], "say keySchema: avro, protobuf or jsonSchema"),
             (.int32, [0xC3, 1, 9], "see docs/record-schemas.md"), (.int64, [], "missingSubject"),
@@ -115,6 +121,85 @@ internal import Testing
                 Self.mark + #"{"id":42}"#.utf8, Self.binding(nil, "door-{key:/id}")) == "door-42")
         // A mark elsewhere, or part of one, is the key's own.
         #expect(try Self.outcome([0x61] + Self.mark, Self.binding(nil, nil)) == "a\u{FEFF}")
+    }
+
+    @Test func `a byte order mark before a key is in no payload and in no dead letter's subject`()
+        throws
+    {
+        let binding = Self.binding(nil) {
+            $0.decode = .json
+            $0.push.payload = try! PushTemplate(
+                .map([("aps", .map([("alert", .text("{key}"))])), ("k", .text("of {key}"))]))
+        }
+        let keys: [([UInt8], String?)] = [
+            (Self.mark + "door-42".utf8, "door-42"), (Self.mark, nil),
+        ]
+        for (key, text) in keys {
+            var decoder = try EventDecoder(
+                bindings: [binding, .standard], routing: IntakeFixtures.routing(),
+                settings: EventSettings())
+            lending(key) { key in
+                let record = EventRecord(
+                    binding: 0, key: key, value: nil, timestamp: IntakeFixtures.now)
+                let event = try? decoder.decode(
+                    record, now: IntakeFixtures.now, header: { _ in nil })
+                let body = event?.payload.map { String(decoding: $0.body, as: UTF8.self) }
+                #expect(
+                    body == text.map { #"{"aps":{"alert":"\#($0)"},"k":"of \#($0)"}"# })
+                for number in 0...1 {
+                    var record = record
+                    record.binding = number
+                    let subject = decoder.subject(ofUnreadable: record, header: { _ in nil })
+                    #expect(subject == Array((text ?? "").utf8))
+                }
+            }
+        }
+        // Those of an integer are its own.
+        #expect(try Self.outcome(Self.mark + [0x41], Self.binding(.int32)) == "-272908479")
+    }
+
+    @Test func `a key that is not read makes no dead letter`() throws {
+        func binding(
+            _ format: KeyFormat?, _ change: (inout TopicBinding) -> Void = { _ in }
+        ) -> TopicBinding {
+            Self.binding(format, "door-{/id}") {
+                $0.decode = .json
+                change(&$0)
+            }
+        }
+        let broken = Array("{\"id\":".utf8)
+        for format in [.json, .int64, .int32, .schema(.avro)] as [KeyFormat] {
+            #expect(try Self.outcome(broken, binding(format), #"{"id":1}"#) == "door-1")
+            let inPush = binding(format) {
+                $0.push.payload = try! PushTemplate(
+                    .map([("aps", .map([("alert", .text("{key}"))]))]))
+            }
+            #expect(try Self.outcome(broken, inPush, #"{"id":1}"#) != "door-1")
+        }
+        #expect(try Self.outcome(Array("1234".utf8), binding(.int32), #"{"id":1}"#) == "door-1")
+    }
+
+    @Test(arguments: [#"{"id":"#, "door-42"])
+    func `a key that cannot be read makes no dead letter of a record that is left out`(
+        key: String
+    ) throws {
+        let key = Array(key.utf8)
+        for format in [.json, nil] as [KeyFormat?] {
+            let rows = Self.binding(format, "door-{key:/id}") {
+                $0.decode = .debezium
+                $0.conditions = [.init(field: FieldPath("/a")!, tests: [.above(0)])]
+            }
+            func change(_ op: String, _ number: Int) -> String {
+                #"{"op":"\#(op)","before":null,"after":{"a":\#(number)}}"#
+            }
+            #expect(try Self.outcome(key, rows, change("r", 1)) == "filtered")
+            #expect(try Self.outcome(key, rows, change("c", 0)) == "filtered")
+            #expect(try Self.outcome(key, rows, change("c", 1)).hasPrefix("invalidJSON: "))
+            // A condition on the key cannot be judged.
+            var asking = rows
+            asking.conditions.append(.init(field: FieldPath("key:/id")!, tests: [.exists(true)]))
+            #expect(try Self.outcome(key, asking, change("c", 0)).hasPrefix("invalidJSON: "))
+        }
     }
 
     @Test func `fields of a key in JSON are read beneath its schema`() throws {

@@ -390,7 +390,21 @@ internal import Testing
                     )
                 ]))
         }
-        for (binding, expected) in [(exists, count), (standIn, count), (Self.rows(), nil)] {
+        let absent = Self.rows {
+            $0.conditions = [.init(field: FieldPath("/body")!, tests: [.exists(false)])]
+        }
+        // One field that both ask for is told of once.
+        let both = Self.rows {
+            $0.conditions = absent.conditions
+            $0.push = standIn.push
+        }
+        // Another condition has decided.
+        let leftOut = Self.rows {
+            $0.conditions = [.init(field: FieldPath("/id")!, tests: [.above(1)])]
+            $0.push = standIn.push
+        }
+        let noted = [(exists, count), (absent, count), (standIn, count), (both, count)]
+        for (binding, expected) in noted + [(leftOut, nil), (Self.rows(), nil)] {
             var decoder = try EventDecoder(
                 bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
             let value = Self.envelope("u", before: "null", after: row)
@@ -401,6 +415,39 @@ internal import Testing
             }
             #expect(decoder.notes[0].totals[.unsentColumn] == expected)
         }
+    }
+
+    @Test(
+        arguments: [
+            (#"{"id":1,"settings":"__debezium_unavailable_value"}"#, 1),
+            (#"{"id":1,"settings":{"alarm":"__debezium_unavailable_value"}}"#, 1),
+            (#"{"id":1,"settings":"{\"alarm\":true}"}"#, nil), (#"{"id":1,"settings":"{}"}"#, nil),
+            (#"{"id":1,"settings":{"alarm":null}}"#, nil), (#"{"id":1}"#, nil),
+        ] as [(String, Int?)])
+    func `a column that the database did not send is told where a field is inside of it`(
+        row: String, count: Int?
+    ) throws {
+        let binding = Self.rows {
+            $0.push.payload = try! PushTemplate(
+                .map([
+                    ("aps", .map([("alert", .text("x"))])),
+                    (
+                        "alarm",
+                        .map([("$field", .text("/settings/alarm")), ("default", .literal("true"))])
+                    ),
+                ]))
+        }
+        var decoder = try EventDecoder(
+            bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
+        let value = Self.envelope("u", before: "null", after: row)
+        lending(Array(value.utf8)) { value in
+            _ = try? decoder.decode(
+                EventRecord(binding: 0, key: nil, value: value, timestamp: IntakeFixtures.now),
+                now: IntakeFixtures.now, header: { _ in nil })
+        }
+        #expect(decoder.notes[0].totals[.unsentColumn] == count)
+        #expect(
+            decoder.notes[0].counts.keys.allSatisfy { $0.message.contains("/settings/alarm") })
     }
 
     // MARK: Why a record is left out
@@ -478,6 +525,10 @@ internal import Testing
                 Self.envelope("t", before: "null", after: "null"),
                 Self.rows { $0.operations = [.update] })
                 == "its operation is t, and operations has update")
+        #expect(
+            try Self.reason(
+                Self.envelope(#"\u001b[2J"#, before: "null", after: "null"), Self.rows())
+                == #"its operation is \u{1b}[2J, and operations has create, update, delete"#)
         #expect(try Self.reason(nil, Self.rows()) == "it is a tombstone")
         let changed = Self.rows {
             $0.conditions = [.init(field: FieldPath("/status")!, tests: [.changed(true)])]
@@ -486,6 +537,18 @@ internal import Testing
             try Self.reason(Self.envelope("u", before: row, after: row), changed)
                 == "/status must be changed: true, and the record has the same before and after the "
                 + "change")
+        let unchanged = Self.rows {
+            $0.conditions = [.init(field: FieldPath("/status")!, tests: [.changed(false)])]
+        }
+        #expect(
+            try Self.reason(Self.envelope("u", before: "null", after: row), unchanged)
+                == "/status must be changed: false, and the record has a row before the change "
+                + "that is not known, so that it was taken as changed")
+        #expect(
+            try Self.reason(
+                Self.envelope("u", before: #"{"id":7,"status":"b"}"#, after: row), unchanged)
+                == "/status must be changed: false, and the record has another one before the "
+                + "change than after it")
         let skip = Self.documents { $0.missing = .skip }
         let missing = try Self.reason(#"{"number":7}"#, skip)
         #expect(missing.contains("/id") && missing.hasSuffix("(missing: skip)"), "\(missing)")

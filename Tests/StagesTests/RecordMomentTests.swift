@@ -118,6 +118,33 @@ internal import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            // The record's time and the event's, in days from now.
+            (-10, -10, true), (-10, -11, true), (-10, -9, false), (-10, 0, false), (-10, 1, false),
+            (3, 3, true), (3, 0, true), (3, 4, false),
+        ] as [(Int64, Int64, Bool)])
+    func `a time is held against its record's, whenever that is read`(
+        written: Int64, given: Int64, isTaken: Bool
+    ) throws {
+        let now = IntakeFixtures.now
+        let (record, time) = (now + .seconds(written * 86_400), now + .seconds(given * 86_400))
+        let event = try decodeEvent(#"{"time":"\#(time.rfc3339)"}"#, timestamp: record)
+        #expect(event.time == (isTaken ? time : record))
+    }
+
+    @Test func `a time is held against the clock where its record has none`() throws {
+        let now = IntakeFixtures.now
+        for none in [0, -1] as [Int64] {
+            let record = WallTime(milliseconds: none)
+            #expect(
+                try decodeEvent(#"{"time":"\#(now.rfc3339)"}"#, timestamp: record).time == now)
+            let ahead = now + .seconds(3601)
+            let event = try decodeEvent(#"{"time":"\#(ahead.rfc3339)"}"#, timestamp: record)
+            #expect(event.time == (none < 0 ? now : record))
+        }
+    }
+
     @Test func `what a worker reads late is held against its record's time`() throws {
         let value =
             #"{"pushType":"liveactivity","payload":{"aps":{"timestamp":1795262400,"event":"end","#

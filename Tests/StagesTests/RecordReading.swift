@@ -37,7 +37,8 @@ enum RecordReading {
         case "suppression":
             var decoder = TokenRecordDecoder(routing: routing)
             var tokenKey = TokenKey()
-            _ = try decoder.suppression(key: key, value: value, into: &tokenKey)
+            _ = try decoder.suppression(
+                key: key, value: value, timestamp: IntakeFixtures.now, into: &tokenKey)
         case "deferred":
             var decoder = TokenRecordDecoder(routing: routing)
             var tokenKey = TokenKey()

@@ -9,10 +9,12 @@ internal import Testing
     private static let routing = IntakeFixtures.routing()
 
     private func suppression(
-        _ value: String?, key: String = IntakeSamples.tokenKey
+        _ value: String?, key: String = IntakeSamples.tokenKey,
+        timestamp: WallTime = IntakeFixtures.now
     ) throws -> (key: TokenKey, suppression: Suppression?) {
         try decode(value, key) { decoder, key, value, tokenKey in
-            try decoder.suppression(key: key, value: value, into: &tokenKey)
+            try decoder.suppression(
+                key: key, value: value, timestamp: timestamp, into: &tokenKey)
         }
     }
 
@@ -82,6 +84,26 @@ internal import Testing
     func `a well-formed suppression is read`(value: String) throws {
         let decoded = try #require(try suppression(value).suppression)
         #expect(decoded.registeredAt == WallTime(rfc3339: "2026-11-20T00:00:00Z"))
+    }
+
+    @Test(
+        arguments: [
+            ("2026-11-21T13:00:00Z", true), ("2026-11-21T13:00:01Z", false),
+            ("2031-01-01T00:00:00Z", false), ("1970-01-01T00:00:00Z", true),
+        ] as [(String, Bool)])
+    func `a suppression does not outlast the registrations after its record`(
+        instant: String, isTaken: Bool
+    ) throws {
+        let value =
+            #"{"v":1,"status":410,"reason":"Unregistered","registeredAt":"\#(instant)"}"#
+        let given = try #require(WallTime(rfc3339: instant))
+        let found = try suppression(value).suppression?.registeredAt
+        #expect(found == (isTaken ? given : IntakeFixtures.now))
+        // Without a time of the record there is nothing to hold it against.
+        for none in [0, -1] as [Int64] {
+            let found = try suppression(value, timestamp: WallTime(milliseconds: none)).suppression
+            #expect(found?.registeredAt == given)
+        }
     }
 
     @Test(arguments: IntakeSamples.badSuppressions)

@@ -40,6 +40,8 @@ package struct EventSample: ~Copyable {
         var filtered = 0
         /// By reason: how many were left out for it, and the first one's place; of a few reasons.
         var leftOut: [String: (count: Int, first: String)] = [:]
+        /// How many were left out for other reasons than those.
+        var leftOutOtherwise = 0
         /// By code: how many, and the first one's place and message.
         var unreadable: [String: (count: Int, first: String)] = [:]
         var pushTypes: [String: Int] = [:]
@@ -113,7 +115,10 @@ package struct EventSample: ~Copyable {
 
     private mutating func noteLeftOut(_ reason: String, _ name: String, of topic: Int) {
         let known = topics[topic].leftOut[reason]
-        guard known != nil || topics[topic].leftOut.count < Self.reasonsMax else { return }
+        guard known != nil || topics[topic].leftOut.count < Self.reasonsMax else {
+            topics[topic].leftOutOtherwise += 1
+            return
+        }
         topics[topic].leftOut[reason] = ((known?.count ?? 0) + 1, known?.first ?? name)
     }
 
@@ -198,6 +203,9 @@ package struct EventSample: ~Copyable {
             }
             lines += topic.leftOut.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }
                 .map { "\(name): \($1.count) filtered, such as \($1.first): \($0)" }
+            if topic.leftOutOtherwise > 0 {
+                lines.append("\(name): and \(topic.leftOutOtherwise) others filtered")
+            }
             return lines + notes(name) + topic.examples
         }
     }

@@ -75,7 +75,7 @@ package struct RegistrationCensus: ~Copyable {
         let suppression: Suppression?
         do throws(UnreadableRecord) {
             suppression = try suppressionDecoder.suppression(
-                key: key, value: value, into: &tokenKey)
+                key: key, value: value, timestamp: timestamp, into: &tokenKey)
         } catch {
             // An unreadable record changes nothing, as for a worker.
             return

@@ -33,13 +33,13 @@ struct SuppressionTable {
         try sweep.run { record in
             let key = record.key.map { Array($0) } ?? []
             do throws(UnreadableRecord) {
+                let writtenAt = WallTime(milliseconds: record.timestampMilliseconds)
                 let suppression = try decoder.suppression(
-                    key: record.key, value: record.value, into: &tokenKey)
+                    key: record.key, value: record.value, timestamp: writtenAt, into: &tokenKey)
                 byKey[key] = suppression.map { suppression in
                     ActiveSuppression(
                         key: key, route: tokenKey.route, token: TokenName(tokenKey.token),
-                        suppression: suppression,
-                        writtenAt: WallTime(milliseconds: record.timestampMilliseconds))
+                        suppression: suppression, writtenAt: writtenAt)
                 }
             } catch {
                 if !error.isLeftOut { skipped += 1 }

@@ -16,6 +16,9 @@ package final class ConnectionTroubles: Sendable {
     package let redact: @Sendable (String) -> String
     /// The most lines kept: brokers are tried in turn, and each fails in the same way.
     private static let linesMax = 16
+    /// What the library's lines about a broker that fails, or whose answer it cannot read, are
+    /// marked with.
+    private static let facilities: Set = ["FAIL", "ERROR", "PROTOERR", "PROTOUFLOW"]
 
     init(redact: @escaping @Sendable (String) -> String = { $0 }) { self.redact = redact }
 
@@ -39,7 +42,7 @@ package final class ConnectionTroubles: Sendable {
 
     /// Keeps a line of the library's log if it is about a broker that fails.
     func note(facility: String, _ text: String, at now: ContinuousClock.Instant = .now) {
-        guard facility == "FAIL" || facility == "ERROR" else { return }
+        guard Self.facilities.contains(facility) else { return }
         state.withLock { state in
             if state.lines.count == Self.linesMax { state.lines.removeFirst() }
             state.lines.append((now, text))

@@ -16,7 +16,7 @@ package struct ConnectionFailure: Hashable, Sendable {
         /// The broker refuses the login for another reason, which its words tell.
         case connectionString, firewall, turnedAway
         case mechanism, noSASL, wantsSASL
-        /// The broker's answer to the first request is none that the library can read.
+        /// A broker's answer is none that the library can read.
         case unreadable
         case plaintextPort, tlsPort, handshake
         case unresolved, refused, silent
@@ -80,8 +80,8 @@ package struct ConnectionFailure: Hashable, Sendable {
         .silent: ["timed out in state", "request(s) timed out", "Local: Timed out"],
         .unreadable: [
             "ApiVersionRequest failed: Local: Bad message format",
-            "ApiVersionRequest failed: Broker: ", "rotocol parse failure",
-            "rotocol read buffer underflow",
+            "ApiVersionRequest failed: Broker: ", "Local: Read underflow",
+            "Protocol parse failure", "Protocol read buffer underflow",
         ],
         .wantsSASL: ["in state UP"],
     ]
@@ -133,22 +133,38 @@ package struct ConnectionFailure: Hashable, Sendable {
     }
 
     /// What brokers say when a login fails for another reason than its user or its password: Azure's
-    /// Event Hubs and Amazon's MSK answer with the same error code, and with a sentence.
+    /// Event Hubs and Amazon's MSK answer with the same error code, and with a sentence. Phrases,
+    /// since a single word may be a user's name, or stand beside an address that is only told.
     private static let refusals: KeyValuePairs<Kind, [String]> = [
         .connectionString: ["connection string"],
         .firewall: [
-            "firewall", "ip address", "public network access", "public access", "network rule",
-            "virtual network",
+            "by firewall", "by the firewall", "firewall rule", "firewall check",
+            "address is not allowed", "address not allowed", "address is blocked",
+            "not allowed by ip", "prevented to connect", "public network access", "public access",
+            "network rule", "virtual network",
         ],
         .turnedAway: [
             "throttl", "too many connect", "too many request", "server is busy", "server busy",
-            "try again later", "temporar", "quota", "internal server error", "unavailable",
+            "try again later", "temporarily", "temporary failure", "temporary error",
+            "quota exceeded", "quota is exceeded", "quota has been exceeded", "exceeded the quota",
+            "exceeds the quota", "over quota", "internal server error", "service unavailable",
+            "is unavailable", "currently unavailable",
         ],
     ]
 
     private static func refusal(in words: String) -> Kind {
-        let words = words.lowercased()
+        let words = withoutNames(words.lowercased())
         return refusals.first { $0.value.contains { words.contains($0) } }?.key ?? .credentials
+    }
+
+    /// The words without what may be a name or an address: what is in quotes, what follows `user`,
+    /// and what has a digit or a hyphen in it.
+    private static func withoutNames(_ words: String) -> String {
+        words.replacing(/"[^"]*"|(?:^|\s)'[^']*'/, with: " ")
+            .replacing(/(?:^|\s)user(?:name)?:?\s+\S+/, with: " user")
+            .split(whereSeparator: \.isWhitespace)
+            .filter { !$0.contains(/[0-9_@\-]/) }
+            .joined(separator: " ")
     }
 
     /// Whether a restart is useless until the configuration changes.
@@ -184,8 +200,7 @@ extension ConnectionFailure: CustomStringConvertible {
         case .firewall: "refuses this machine's address\(said)"
         case .turnedAway: "takes no login for now\(said)"
         case .unreadable:
-            "answers the first request with what librdkafka cannot read"
-                + (detail.isEmpty ? "" : " (\(detail))")
+            "answers with what librdkafka cannot read" + (detail.isEmpty ? "" : " (\(detail))")
         case .mechanism: "does not take this SASL mechanism"
         case .noSASL: "has no SASL on this port"
         case .wantsSASL: "closes the connection as soon as it is asked for something"
@@ -267,12 +282,16 @@ extension Client {
             lines: troubles.lines(since: start), refusal: troubles.refusal(since: start),
             redact: troubles.redact)
     }
+}
 
-    /// What librdkafka has said last of a connection that failed, without secrets; nil if nothing.
-    var lastWords: String? {
-        guard let line = troubles.lines(since: nil).last else { return nil }
+extension ConnectionTroubles {
+    /// What librdkafka has said last of a connection that failed, without secrets; nil if nothing
+    /// within a minute. In a client that lives for days an older line may be of an idle connection
+    /// that was closed, and not why a call has just timed out.
+    package func lastWords(before now: ContinuousClock.Instant = .now) -> String? {
+        guard let line = lines(since: now - .seconds(60)).last else { return nil }
         let words =
             line.hasPrefix("[thrd:") ? line.firstRange(of: "]: ").map { $0.upperBound } : nil
-        return ConnectionFailure.shown(troubles.redact(String(line[(words ?? line.startIndex)...])))
+        return ConnectionFailure.shown(redact(String(line[(words ?? line.startIndex)...])))
     }
 }

@@ -13,9 +13,13 @@ package struct ForeignProperty: Sendable {
         self.remedy = remedy
     }
 
-    /// Nil for a property that no other client is known to have.
-    package static func remedy(for property: String) -> String? {
-        table.first { row in
+    /// Nil for a property that no other client is known to have, and for one that librdkafka has
+    /// too: newer ones take some of Java's, and tell themselves what is wrong with a value.
+    package static func remedy(
+        for property: String, known: [String] = KafkaClientSettings.knownProperties
+    ) -> String? {
+        guard !known.contains(property) else { return nil }
+        return table.first { row in
             row.names.contains {
                 $0.hasSuffix(".") ? property.hasPrefix($0) : property == $0
             }
@@ -133,7 +137,7 @@ package struct ForeignProperty: Sendable {
                 + "what waits for it"),
         .init("fetch.max.wait.ms", remedy: "set fetch.wait.max.ms"),
         .init(
-            "group.protocol", "group.remote.assignor",
+            "group.remote.assignor",
             remedy: "leave it out: the group uses Kafka's classic protocol, which all brokers have"),
         .init("exclude.internal.topics", remedy: "leave it out: topics are read by their names"),
         .init("client.dns.lookup", remedy: "leave it out: each address of a name is tried"),

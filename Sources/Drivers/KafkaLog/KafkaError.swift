@@ -17,7 +17,7 @@ package enum KafkaError: Error, Hashable, Sendable {
     case missingTopic(String)
     /// No broker answered in time.
     ///
-    /// - lastWords: what librdkafka said last of a connection that failed.
+    /// - lastWords: what librdkafka said last of a connection that has just failed.
     case unreachable(RdkafkaError, lastWords: String? = nil)
     /// No connection could be made, and the cause is known.
     case noConnection(ConnectionFailure)
@@ -83,7 +83,7 @@ extension KafkaError: CustomStringConvertible {
         case .timedOut, .transport, .allBrokersDown, .requestTimedOut:
             tokens?.failure.map { .noToken($0) }
                 ?? client.connectionFailure.map { .noConnection($0) }
-                ?? .unreachable(error, lastWords: client.lastWords)
+                ?? .unreachable(error, lastWords: client.troubles.lastWords())
         case .topicAuthorizationFailed: .forbidden(topic: topic, operation: operation)
         case .unsupportedFeature: .unsupported(operation: operation)
         case .topicAlreadyExists: .topicExists(topic)

@@ -40,8 +40,10 @@ struct SecretFilter: Sendable {
     init(properties: [String: Secret]) {
         values =
             properties
-            .filter { name, value in !value.text.isEmpty && Self.isSecret(name) }
-            .map(\.value)
+            .filter { name, _ in Self.isSecret(name) }
+            .flatMap { [$0.value.text] + Self.sharedAccessKeys(in: $0.value.text) }
+            .filter { !$0.isEmpty }
+            .map { Secret($0) }
             // The longest come first, so that no part of one is left after replacing a shorter one.
             .sorted { $0.text.utf8.count > $1.text.utf8.count }
     }
@@ -51,6 +53,14 @@ struct SecretFilter: Sendable {
     /// `sasl.oauthbearer.config`.
     static func isSecret(_ property: String) -> Bool {
         ["password", "secret", "key.pem", "oauthbearer.config"].contains(where: property.contains)
+    }
+
+    /// The key in a connection string of Azure's Event Hubs, which is a password as a whole: a text
+    /// may repeat the key alone.
+    private static func sharedAccessKeys(in value: String) -> [String] {
+        let name = "sharedaccesskey="
+        return value.split(separator: ";").filter { $0.lowercased().hasPrefix(name) }
+            .map { String($0.dropFirst(name.count)) }
     }
 
     func redact(_ text: String) -> String {

@@ -45,6 +45,8 @@ extension PropertyRule {
 
     private static let consuming: [String: PropertyRule] = [
         "group.id": .reserved("set kafka.group instead"),
+        "group.protocol": .reserved(
+            "the group uses Kafka's classic protocol, which all brokers have"),
         "group.protocol.type": .reserved("a fleet is a group of consumers"),
         "enable.auto.commit": .reserved("offsets are committed only through the ledger"),
         "enable.auto.offset.store": .reserved(

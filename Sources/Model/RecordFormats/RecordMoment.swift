@@ -68,6 +68,13 @@ package struct RecordMoment: Sendable {
     /// How far after its record's time an instant may be that a record gives of itself.
     package static let aheadMaxMilliseconds: Int64 = 3_600_000
 
+    /// When something was registered, as its record gives it. An instant far after the record is a
+    /// mistake: no answer of APNs about the token would count, or no later registration of it.
+    static func registeredAt(_ given: WallTime, writtenAt timestamp: WallTime) -> WallTime {
+        let ahead = given.milliseconds - timestamp.milliseconds
+        return timestamp.milliseconds > 0 && ahead > aheadMaxMilliseconds ? timestamp : given
+    }
+
     /// The unit of a number where a text is needed, as far as it can be told; nil for what is no number.
     static func unit(of value: JSONValue) -> String? {
         let text = value.string.map { String(decoding: $0.prefix(24), as: UTF8.self) }

@@ -181,7 +181,7 @@ package struct RegistrationDecoder: ~Copyable {
             case .installation: try Self.check(.installation, value, parts.installation)
             case .handler: try Self.check(.handler, value, parts.handler)
             case .registeredAt:
-                registration.registeredAt = Self.instant(
+                registration.registeredAt = RecordMoment.registeredAt(
                     try value.instant(RegistrationField.registeredAt), writtenAt: timestamp)
             case .targets: targets = value
             case .sequence, nil: break
@@ -196,14 +196,6 @@ package struct RegistrationDecoder: ~Copyable {
             try read(target, into: &registration)
         }
         return .replaced
-    }
-
-    /// When a target was registered. One that is far after its record is a mistake, after which no
-    /// answer of APNs about the token would count, nor a later registration of it.
-    private static func instant(_ given: WallTime, writtenAt timestamp: WallTime) -> WallTime {
-        let ahead = given.milliseconds - timestamp.milliseconds
-        return timestamp.milliseconds > 0 && ahead > RecordMoment.aheadMaxMilliseconds
-            ? timestamp : given
     }
 
     // MARK: The key

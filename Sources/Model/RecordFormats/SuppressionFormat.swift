@@ -35,8 +35,9 @@ package enum SuppressionField: UInt8, RecordField {
             .required(
                 "registeredAt", .instant,
                 """
-                The `registeredAt` of the registration under which the push was sent. Registrations \
-                up to that time are suppressed.
+                The `registeredAt` of the registration under which the push was sent, or the \
+                record's timestamp if it is more than an hour after that. Registrations up to that \
+                time are suppressed.
                 """)
         }
     }
@@ -46,10 +47,14 @@ extension TokenRecordDecoder {
     /// Decodes a record of the suppressions topic; nil for a tombstone, which revokes the
     /// suppression.
     package mutating func suppression(
-        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
+        into tokenKey: inout TokenKey
     ) throws(UnreadableRecord) -> Suppression? {
         guard let object = try object(key, value, &tokenKey) else { return nil }
-        return try Suppression(MemberReader(object))
+        var suppression = try Suppression(MemberReader(object))
+        suppression.registeredAt = RecordMoment.registeredAt(
+            suppression.registeredAt, writtenAt: timestamp)
+        return suppression
     }
 }
 

@@ -5,6 +5,19 @@ internal import PushModel
 internal import RecordFormats
 internal import Simdjson
 
+extension EventDecoder.Binding {
+    static func optionalFields(of binding: TopicBinding) -> [OptionalField] {
+        guard binding.decode == .debezium else { return [] }
+        return binding.fieldsThatMayBeMissing.map {
+            OptionalField(path: $0, note: .unsentColumn($0))
+        }
+    }
+
+    static func unknownChanges(of binding: TopicBinding) -> [RecordNote] {
+        binding.conditions.filter(\.comparesRows).map { RecordNote.unknownChange($0.field) }
+    }
+}
+
 /// Events of records in a producer's own format, of which a binding says what is read.
 extension EventDecoder {
     /// The record's value as JSON, from which the binding's fields are read. Of a change, the whole
@@ -50,18 +63,18 @@ extension EventDecoder {
         do throws(UnreadableRecord) {
             let (record, key) = try plain(record, number: number, header)
             var document = try self.document(of: record, fields)
-            document?.key = key
+            if bindings[record.binding].hasKeyConditions { _ = try key.get() }
+            document?.key = try? key.get()
             if let document {
-                if document.isChange { noteUnsentColumns(document, record.binding) }
                 if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
-                    if let shape = failed.mismatch(in: document) {
-                        notes[record.binding].add(.conditionType(failed.field, met: shape))
-                    }
+                    note(failed, in: document, record.binding)
                     throw .leftOut
                 }
-                if document.lacksBefore { noteUnknownChanges(fields, record.binding) }
+                if document.isChange { noteUnsentColumns(document, record.binding) }
+                if document.lacksBefore { noteUnknownChanges(record.binding) }
                 if let absence = document.absence, fields.needsRow { throw absence }
             }
+            _ = try key.get()
             var event = try event(ofSubjects: record, document, now, header)
             if let path = fields.kindsFrom {
                 event.kinds = try Self.kinds(document?[path], path)
@@ -113,15 +126,27 @@ extension EventDecoder {
         bindings[binding].deepFields.map(\.pointer).filter { value[$0] == nil }
     }
 
-    private mutating func noteUnknownChanges(_ fields: TopicBinding, _ binding: Int) {
-        for condition in fields.conditions where condition.comparesRows {
-            notes[binding].add(.unknownChange(condition.field))
+    /// What is remarkable about a condition that does not hold.
+    private mutating func note(
+        _ failed: RecordCondition, in document: RecordDocument, _ binding: Int
+    ) {
+        if let shape = failed.mismatch(in: document) {
+            notes[binding].add(.conditionType(failed.field, met: shape))
+        }
+        guard failed.asksWhetherThere, document.isUnsent(failed.field) else { return }
+        for field in bindings[binding].optionalFields where field.path == failed.field {
+            notes[binding].add(field.note)
         }
     }
 
+    private mutating func noteUnknownChanges(_ binding: Int) {
+        for note in bindings[binding].unknownChanges { notes[binding].add(note) }
+    }
+
+    /// Of a record that is let through; of one that is not, the condition that fails decides alone.
     private mutating func noteUnsentColumns(_ document: RecordDocument, _ binding: Int) {
-        for field in bindings[binding].optionalFields where document.isUnsent(field) {
-            notes[binding].add(.unsentColumn(field))
+        for field in bindings[binding].optionalFields where document.isUnsent(field.path) {
+            notes[binding].add(field.note)
         }
     }
 

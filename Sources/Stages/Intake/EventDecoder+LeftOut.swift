@@ -13,6 +13,7 @@ extension EventDecoder {
     package mutating func reasonLeftOut(
         _ record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
     ) -> String {
+        let record = withoutByteOrderMark(record)
         guard let number = bindings[record.binding].fields else {
             return ProbeRecord.hasKey(record.key)
                 ? "it is what lamplighter check leaves" : "a field of its subject is missing"
@@ -42,13 +43,15 @@ extension EventDecoder {
             return "its operation is \(operation), and operations has "
                 + wanted.joined(separator: ", ")
         }
-        document?.key = key
+        if bindings[record.binding].hasKeyConditions { _ = try key.get() }
+        document?.key = try? key.get()
         if let document {
             for condition in fields.conditions {
                 if let refusal = condition.refusal(in: document) { return refusal }
             }
             if let absence = document.absence, fields.needsRow { throw absence }
         }
+        _ = try key.get()
         let subject = try firstSubject(of: record, fields.templates, document, header)
         if let path = fields.kindsFrom { _ = try Self.kinds(document?[path], path) }
         if let path = fields.classesFrom { _ = try Self.classes(document?[path], path) }

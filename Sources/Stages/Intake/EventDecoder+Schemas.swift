@@ -16,7 +16,7 @@ extension EventDecoder {
             return nil
         }
         schemas.begin()
-        for part in RecordPart.allCases {
+        for part in RecordPart.allCases where part == .value || bindings[record.binding].needsKey {
             guard let language = fieldBindings[number].schema(of: part),
                 let bytes = record.bytes(of: part), bytes.count > 0,
                 let awaited = schemas.awaited(
@@ -29,16 +29,22 @@ extension EventDecoder {
     }
 
     /// The record with JSON for a value, and plain bytes for a key, that were written with a schema.
-    /// - Returns: also the key as JSON, where its fields are read.
+    /// - Returns: also the key as JSON, where it is read. That it cannot be matters only once a
+    ///   condition asks for it, or the record is an event.
     mutating func plain(
         _ record: EventRecord, number: Int, _ header: EventRecord.HeaderLookup
-    ) throws(UnreadableRecord) -> (EventRecord, key: JSONValue?) {
+    ) throws(UnreadableRecord) -> (EventRecord, key: Result<JSONValue?, UnreadableRecord>) {
         var record = record
-        var key: JSONValue?
-        if fieldBindings[number].keySchema != nil || fieldBindings[number].readsKey {
-            key = try self.key(of: record, number: number, header)
+        var key: Result<JSONValue?, UnreadableRecord> = .success(nil)
+        if bindings[record.binding].needsKey {
+            do throws(UnreadableRecord) {
+                let json = try self.key(of: record, number: number, header)
+                if fieldBindings[number].keySchema != nil { record.key = keyText(json) }
+                key = .success(json)
+            } catch {
+                key = .failure(error)
+            }
         }
-        if fieldBindings[number].keySchema != nil { record.key = try keyText(key) }
         if fieldBindings[number].readsValue || fieldBindings[number].decode == .debezium,
             let json = try json(of: .value, record, number: number, header)
         {
@@ -97,14 +103,12 @@ extension EventDecoder {
             keyDigits.removeAll()
             try KeyFormat.readInteger(key, bytes: count, into: &keyDigits)
             return keyDigits.bytes
-        case .json, nil: return key.withoutByteOrderMark
+        case .json, nil: return key
         }
     }
 
     /// What `{key}` means for a key with a schema: a string, or the digits of an integer.
-    private mutating func keyText(
-        _ key: JSONValue?
-    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer? {
+    private mutating func keyText(_ key: JSONValue?) -> UnsafeRawBufferPointer? {
         if var text = key?.integerText {
             keyDigits.removeAll()
             text.withUTF8 { _ = keyDigits.append(UnsafeRawBufferPointer($0)) }

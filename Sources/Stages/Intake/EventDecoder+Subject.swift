@@ -11,6 +11,7 @@ extension EventDecoder {
     package mutating func subject(
         ofUnreadable record: EventRecord, header: EventRecord.HeaderLookup
     ) -> [UInt8] {
+        let record = withoutByteOrderMark(record)
         if let template = bindings[record.binding].templates.first {
             composer.begin()
             if let number = bindings[record.binding].fields {
@@ -30,7 +31,9 @@ extension EventDecoder {
         ofUnreadable record: EventRecord, _ template: SubjectTemplate, number: Int,
         _ header: EventRecord.HeaderLookup
     ) -> [UInt8] {
-        guard let (record, key) = try? plain(record, number: number, header) else { return [] }
+        guard let (record, found) = try? plain(record, number: number, header) else { return [] }
+        if case .failure = found { return [] }
+        let key = try? found.get()
         var document: RecordDocument?
         if fieldBindings[number].decode == .debezium {
             let object = record.value.flatMap { try? parser.object($0) }

@@ -38,6 +38,13 @@ package struct EventDecoder: ~Copyable {
 
     /// A topic's binding with what can be known before the first record.
     struct Binding {
+        /// A field of which it matters that it is missing, with what is noted then: no text is made
+        /// for a record.
+        struct OptionalField {
+            let path: FieldPath
+            let note: RecordNote
+        }
+
         enum Reading {
             case key
             /// The producer's document, of which only what the template names is read.
@@ -54,7 +61,13 @@ package struct EventDecoder: ~Copyable {
         /// The fields of the value that are inside of a member, which may be a text of JSON.
         let deepFields: [FieldPath]
         /// Those of which a row that lacks them is noted.
-        let optionalFields: [FieldPath]
+        let optionalFields: [OptionalField]
+        /// What is noted of an update whose row before is not known.
+        let unknownChanges: [RecordNote]
+        let hasTextKeys: Bool
+        /// See `TopicBinding.needsKey`.
+        let needsKey: Bool
+        let hasKeyConditions: Bool
         let app: AppID?
         let kinds: [String]
         let classes: TokenClassSet
@@ -85,7 +98,10 @@ package struct EventDecoder: ~Copyable {
                 deepFields: binding.fields.filter {
                     $0.version == .current && $0.pointer.steps.count > 1
                 },
-                optionalFields: binding.decode == .debezium ? binding.fieldsThatMayBeMissing : [],
+                optionalFields: Binding.optionalFields(of: binding),
+                unknownChanges: Binding.unknownChanges(of: binding),
+                hasTextKeys: binding.hasTextKeys, needsKey: binding.needsKey,
+                hasKeyConditions: binding.hasKeyConditions,
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
@@ -173,6 +189,7 @@ package struct EventDecoder: ~Copyable {
     package mutating func event(
         of record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> Event {
+        let record = withoutByteOrderMark(record)
         let index = record.binding
         switch bindings[index].reading {
         case .key:
@@ -196,6 +213,17 @@ package struct EventDecoder: ~Copyable {
             if let remark = fields.remark { note(remark, of: record) }
             return try event(fields, record, now)
         }
+    }
+
+    /// The record without the mark that some programs write before a text, where its key is text.
+    /// Hardly any record has one, so the first byte is looked at before all else.
+    func withoutByteOrderMark(_ record: EventRecord) -> EventRecord {
+        guard let key = record.key, key.first == 0xEF, bindings[record.binding].hasTextKeys else {
+            return record
+        }
+        var record = record
+        record.key = key.withoutByteOrderMark
+        return record
     }
 
     @inline(never)
@@ -354,13 +382,16 @@ package struct EventDecoder: ~Copyable {
         let binding = bindings[record.binding]
         let named = try namedApp(of: fields)
         guard let app = named ?? binding.app else { throw Self.missingApp }
-        if named == nil, let environment = fields.environment { try routes.requireServed(app, environment) }
+        if named == nil, let environment = fields.environment {
+            try routes.requireServed(app, environment)
+        }
         let subject = try subject(of: fields, record)
 
         let recorded = Self.recordTime(record, now)
         var time = fields.time ?? recorded
-        // It would lengthen the life of the event's pushes.
-        if time.milliseconds - max(recorded, now).milliseconds > RecordMoment.aheadMaxMilliseconds {
+        // It would lengthen the life of the event's pushes. A timestamp of 1970 is none.
+        let reference = record.timestamp.milliseconds > 0 ? recorded : now
+        if time.milliseconds - reference.milliseconds > RecordMoment.aheadMaxMilliseconds {
             notes[record.binding].add(.timeAhead)
             time = recorded
         }

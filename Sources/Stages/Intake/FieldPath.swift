@@ -23,6 +23,8 @@ package struct FieldPath: Sendable, Hashable {
     package let text: String
     let version: Version
     let pointer: JSONPointer
+    /// Its outermost step alone: the column of a row.
+    let column: JSONPointer
 
     /// Nil unless the text is a path.
     package init?(_ text: String) {
@@ -35,6 +37,7 @@ package struct FieldPath: Sendable, Hashable {
         else { return nil }
         self.text = text
         self.pointer = pointer
+        column = pointer.first
     }
 
     /// The JSON pointer alone.
@@ -78,11 +81,12 @@ struct RecordDocument {
         return isChange ? value(found) : path.isWhole ? found.connectPayload : found
     }
 
-    /// Whether the database did not send the field.
+    /// Whether the database did not send the field, or the column that it is inside of.
     func isUnsent(_ path: FieldPath) -> Bool {
-        guard isChange, path.version != .key else { return false }
-        let row = path.version == .before ? before : path.version == .after ? after : current
-        return row?[path.pointer]?.isUnavailable ?? false
+        guard isChange, path.version != .key,
+            let row = path.version == .before ? before : path.version == .after ? after : current
+        else { return false }
+        return (row[path.pointer] ?? row[path.column])?.isUnavailable ?? false
     }
 
     private func value(_ found: JSONValue) -> JSONValue? {
@@ -157,7 +161,7 @@ extension RecordDocument {
     static func operation(of object: JSONObject) -> String {
         guard let word = (enveloped(object) ?? object)["op"]?.string else { return "none" }
         return RowOperation(letter: word)?.rawValue
-            ?? String(decoding: word.prefix(8), as: UTF8.self)
+            ?? String(decoding: word.prefix(8), as: UTF8.self).printable
     }
 
     private static func row(

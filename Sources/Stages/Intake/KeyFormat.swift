@@ -30,13 +30,18 @@ package enum KeyFormat: Sendable, Hashable {
     static func readInteger(
         _ key: UnsafeRawBufferPointer, bytes count: Int, into digits: inout FixedBytes
     ) throws(UnreadableRecord) {
-        // Eight digits as text would make a number that nobody means.
-        let isText = count == 8 && key.allSatisfy { (0x30...0x39).contains($0) }
-        guard key.count == count, !isText else {
+        guard key.count == count else {
             throw UnreadableRecord(
                 .invalidKey,
                 "the record's key has \(key.count) bytes, and keySchema: int\(count * 8) reads an "
                     + "integer in \(count): \(remedy(for: key))")
+        }
+        // Digits as text would make a number that nobody means.
+        guard !key.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw UnreadableRecord(
+                .invalidKey,
+                "the record's key is \(count) digits, of which keySchema: int\(count * 8) would "
+                    + "make another number: \(remedy(for: key))")
         }
         var value: Int64 = key[0] & 0x80 == 0 ? 0 : -1
         for byte in key { value = value << 8 | Int64(byte) }
@@ -49,7 +54,8 @@ package enum KeyFormat: Sendable, Hashable {
         UnreadableRecord(
             .invalidJSON,
             "the key is no JSON, of which fields are read; it has \(key.count) bytes: "
-                + remedy(for: key))
+                + (beginsAsJSON(key)
+                    ? "it begins as JSON does, and is damaged or cut off" : remedy(for: key)))
     }
 
     /// What to say of such a key in the binding, as far as its form tells; nothing of its content is
@@ -57,7 +63,7 @@ package enum KeyFormat: Sendable, Hashable {
     private static func remedy(for key: UnsafeRawBufferPointer) -> String {
         let isText = key.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
         switch key[0] {
-        case UInt8(ascii: "\""), UInt8(ascii: "{"), UInt8(ascii: "["):
+        case _ where beginsAsJSON(key):
             return "it begins as JSON does, for which keySchema: json is"
         case _ where isText: return "it is text, for which keySchema is left out, and {key} written"
         case _ where key.count == 8: return "it may be an integer: say keySchema: int64"
@@ -68,11 +74,18 @@ package enum KeyFormat: Sendable, Hashable {
         default: return "see docs/record-schemas.md for the keys that are read"
         }
     }
+
+    private static func beginsAsJSON(_ key: UnsafeRawBufferPointer) -> Bool {
+        switch key[0] {
+        case UInt8(ascii: "\""), UInt8(ascii: "{"), UInt8(ascii: "["): true
+        default: false
+        }
+    }
 }
 
 extension UnsafeRawBufferPointer {
     /// Without the byte order mark that some programs write before a text.
-    var withoutByteOrderMark: UnsafeRawBufferPointer {
+    package var withoutByteOrderMark: UnsafeRawBufferPointer {
         guard count >= 3, self[0] == 0xEF, self[1] == 0xBB, self[2] == 0xBF else { return self }
         return UnsafeRawBufferPointer(rebasing: self[3...])
     }

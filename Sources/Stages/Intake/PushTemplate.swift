@@ -242,6 +242,9 @@ package struct PushTemplate: Sendable, Equatable {
         }
     }
 
+    /// Whether `{key}` is part of it.
+    var namesKey: Bool { root.origins.contains(.key) }
+
     /// The names of the headers that it needs.
     var headers: [String] {
         root.origins.compactMap { if case .header(let name) = $0 { name } else { nil } }

@@ -88,7 +88,7 @@ package struct RecordCondition: Sendable, Equatable {
     private func side(_ row: JSONValue?) -> JSONValue? {
         guard let row else { return nil }
         if let field = row[field.pointer] { return field }
-        guard field.pointer.steps.count > 1, let column = row[field.pointer.first],
+        guard field.pointer.steps.count > 1, let column = row[field.column],
             column.string != nil
         else { return nil }
         return column
@@ -108,6 +108,10 @@ package struct RecordCondition: Sendable, Equatable {
             let sides = [side(document.before), side(document.after)]
             if sides.contains(where: { $0?.isUnavailable ?? false }) {
                 return "a value that the database did not send, since it has not changed"
+            }
+            if document.lacksBefore {
+                return "a row before the change that is not known"
+                    + (wanted ? "" : ", so that it was taken as changed")
             }
             return wanted
                 ? "the same before and after the change"

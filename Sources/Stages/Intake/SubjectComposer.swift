@@ -31,7 +31,7 @@ struct SubjectComposer: ~Copyable {
     static func subject(
         inKeyOf record: EventRecord
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
-        guard let key = record.key?.withoutByteOrderMark, key.count > 0 else {
+        guard let key = record.key, key.count > 0 else {
             throw UnreadableRecord(
                 .missingSubject, "the record has no key; produce with the subject as the key")
         }
@@ -58,7 +58,7 @@ struct SubjectComposer: ~Copyable {
                 case .key:
                     composed.append(
                         try Self.found(
-                            record.key?.withoutByteOrderMark,
+                            record.key,
                             document?.key == nil
                                 ? "the record's key"
                                 : "a key that is a string or an integer, or one of its fields: {key:/id}"

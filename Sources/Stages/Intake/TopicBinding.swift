@@ -100,13 +100,31 @@ package struct TopicBinding: Sendable, Equatable {
         return needed.contains { $0.version == .current }
     }
 
-    /// The fields of which it matters that they are missing.
+    /// The fields of which it matters that they are missing, each once.
     var fieldsThatMayBeMissing: [FieldPath] {
-        conditions.filter(\.asksWhetherThere).map(\.field)
+        let fields =
+            conditions.filter(\.asksWhetherThere).map(\.field)
             + (push.payload?.fieldsWithDefault ?? [])
+        var known: Set<FieldPath> = []
+        return fields.filter { known.insert($0).inserted }
     }
 
+    /// Whether fields of the record's key are read.
     var readsKey: Bool { fields.contains { $0.version == .key } }
+
+    /// Whether keys must be read: their fields, or those in a format of their own for `{key}`.
+    var needsKey: Bool { readsKey || keySchema != nil && namesKey }
+
+    var hasKeyConditions: Bool { conditions.contains { $0.field.version == .key } }
+
+    /// Whether keys are text, so that a byte order mark before one is no part of it.
+    var hasTextKeys: Bool { keySchema == nil || keySchema == .json }
+
+    /// Whether `{key}` is part of a subject or a push.
+    private var namesKey: Bool {
+        (templates + [push.collapseID].compactMap(\.self)).contains { $0.parts.contains(.key) }
+            || push.payload?.namesKey ?? false
+    }
 
     /// Whether keys or values are in a format of their own.
     var hasFormat: Bool { keySchema != nil || valueSchema != nil }

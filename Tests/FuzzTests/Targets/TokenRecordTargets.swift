@@ -10,7 +10,8 @@ enum SuppressionsTarget {
         try TokenRecordPromises.check(
             input,
             read: { decoder, key, value, about throws(UnreadableRecord) in
-                try decoder.suppression(key: key, value: value, into: &about)
+                try decoder.suppression(
+                    key: key, value: value, timestamp: RecordWorld.now, into: &about)
             },
             check: { (suppression: Suppression) in
                 try promise(

@@ -161,8 +161,6 @@ struct Diagnosis {
                 "it waits for a member that has died until its session ends (session.timeout.ms), which "
                     + "kafka.groupInstanceID avoids, and for each that drains; if it does not end, look "
                     + "for a member that joins again and again")
-        }
-        for topic in status.missingTopics {
         } else if status.groupWait == nil, status.partitions.isEmpty,
             status.consumedPartitions == nil
         {
@@ -172,6 +170,8 @@ struct Diagnosis {
                     + "topics have, so that nobody may be reading them",
                 "try lamplighter check: the topics must be there, and this user needs DESCRIBE and READ "
                     + "on them")
+        }
+        for topic in status.missingTopics {
             report(
                 .error, "Kafka does not know the topic \(topic), so nothing of it is read",
                 "create it again, or take it out of the configuration (kafka.events, kafka.topics)")
