@@ -63,7 +63,7 @@ extension EventDecoder {
         do throws(UnreadableRecord) {
             let (record, key) = try plain(record, number: number, header)
             var document = try self.document(of: record, fields)
-            if bindings[record.binding].hasKeyConditions { _ = try key.get() }
+            if bindings[record.binding].details.hasKeyConditions { _ = try key.get() }
             document?.key = try? key.get()
             if let document {
                 if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
@@ -119,11 +119,11 @@ extension EventDecoder {
     }
 
     private func lacksDeepField(_ value: JSONValue, _ binding: Int) -> Bool {
-        bindings[binding].deepFields.contains { value[$0.pointer] == nil }
+        bindings[binding].details.deepFields.contains { value[$0.pointer] == nil }
     }
 
     private func missingDeepFields(_ value: JSONValue, _ binding: Int) -> [JSONPointer] {
-        bindings[binding].deepFields.map(\.pointer).filter { value[$0] == nil }
+        bindings[binding].details.deepFields.map(\.pointer).filter { value[$0] == nil }
     }
 
     /// What is remarkable about a condition that does not hold.
@@ -134,18 +134,18 @@ extension EventDecoder {
             notes[binding].add(.conditionType(failed.field, met: shape))
         }
         guard failed.asksWhetherThere, document.isUnsent(failed.field) else { return }
-        for field in bindings[binding].optionalFields where field.path == failed.field {
+        for field in bindings[binding].details.optionalFields where field.path == failed.field {
             notes[binding].add(field.note)
         }
     }
 
     private mutating func noteUnknownChanges(_ binding: Int) {
-        for note in bindings[binding].unknownChanges { notes[binding].add(note) }
+        for note in bindings[binding].details.unknownChanges { notes[binding].add(note) }
     }
 
     /// Of a record that is let through; of one that is not, the condition that fails decides alone.
     private mutating func noteUnsentColumns(_ document: RecordDocument, _ binding: Int) {
-        for field in bindings[binding].optionalFields where document.isUnsent(field.path) {
+        for field in bindings[binding].details.optionalFields where document.isUnsent(field.path) {
             notes[binding].add(field.note)
         }
     }

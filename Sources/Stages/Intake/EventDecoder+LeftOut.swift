@@ -43,7 +43,7 @@ extension EventDecoder {
             return "its operation is \(operation), and operations has "
                 + wanted.joined(separator: ", ")
         }
-        if bindings[record.binding].hasKeyConditions { _ = try key.get() }
+        if bindings[record.binding].details.hasKeyConditions { _ = try key.get() }
         document?.key = try? key.get()
         if let document {
             for condition in fields.conditions {

@@ -16,7 +16,8 @@ extension EventDecoder {
             return nil
         }
         schemas.begin()
-        for part in RecordPart.allCases where part == .value || bindings[record.binding].needsKey {
+        let needsKey = bindings[record.binding].details.needsKey
+        for part in RecordPart.allCases where part == .value || needsKey {
             guard let language = fieldBindings[number].schema(of: part),
                 let bytes = record.bytes(of: part), bytes.count > 0,
                 let awaited = schemas.awaited(
@@ -36,7 +37,7 @@ extension EventDecoder {
     ) throws(UnreadableRecord) -> (EventRecord, key: Result<JSONValue?, UnreadableRecord>) {
         var record = record
         var key: Result<JSONValue?, UnreadableRecord> = .success(nil)
-        if bindings[record.binding].needsKey {
+        if bindings[record.binding].details.needsKey {
             do throws(UnreadableRecord) {
                 let json = try self.key(of: record, number: number, header)
                 if fieldBindings[number].keySchema != nil { record.key = keyText(json) }

@@ -45,6 +45,33 @@ package struct EventDecoder: ~Copyable {
             let note: RecordNote
         }
 
+        /// What few records need: one reference, since a binding is copied for each.
+        final class Details: Sendable {
+            /// The fields of the value that are inside of a member, which may be a text of JSON.
+            let deepFields: [FieldPath]
+            /// Those of which a row that lacks them is noted.
+            let optionalFields: [OptionalField]
+            /// What is noted of an update whose row before is not known.
+            let unknownChanges: [RecordNote]
+            let hasTextKeys: Bool
+            /// See `TopicBinding.needsKey`.
+            let needsKey: Bool
+            let hasKeyConditions: Bool
+
+            init(
+                deepFields: [FieldPath], optionalFields: [OptionalField],
+                unknownChanges: [RecordNote], hasTextKeys: Bool, needsKey: Bool,
+                hasKeyConditions: Bool
+            ) {
+                self.deepFields = deepFields
+                self.optionalFields = optionalFields
+                self.unknownChanges = unknownChanges
+                self.hasTextKeys = hasTextKeys
+                self.needsKey = needsKey
+                self.hasKeyConditions = hasKeyConditions
+            }
+        }
+
         enum Reading {
             case key
             /// The producer's document, of which only what the template names is read.
@@ -58,16 +85,7 @@ package struct EventDecoder: ~Copyable {
         /// The position in `fieldBindings` of what only fields, conditions and pushes need; nil where
         /// there are none of these.
         let fields: Int?
-        /// The fields of the value that are inside of a member, which may be a text of JSON.
-        let deepFields: [FieldPath]
-        /// Those of which a row that lacks them is noted.
-        let optionalFields: [OptionalField]
-        /// What is noted of an update whose row before is not known.
-        let unknownChanges: [RecordNote]
-        let hasTextKeys: Bool
-        /// See `TopicBinding.needsKey`.
-        let needsKey: Bool
-        let hasKeyConditions: Bool
+        let details: Details
         let app: AppID?
         let kinds: [String]
         let classes: TokenClassSet
@@ -95,13 +113,14 @@ package struct EventDecoder: ~Copyable {
             Binding(
                 reading: Self.reading(of: binding), templates: binding.templates,
                 fields: fieldBindings.firstIndex(of: binding),
-                deepFields: binding.fields.filter {
-                    $0.version == .current && $0.pointer.steps.count > 1
-                },
-                optionalFields: Binding.optionalFields(of: binding),
-                unknownChanges: Binding.unknownChanges(of: binding),
-                hasTextKeys: binding.hasTextKeys, needsKey: binding.needsKey,
-                hasKeyConditions: binding.hasKeyConditions,
+                details: Binding.Details(
+                    deepFields: binding.fields.filter {
+                        $0.version == .current && $0.pointer.steps.count > 1
+                    },
+                    optionalFields: Binding.optionalFields(of: binding),
+                    unknownChanges: Binding.unknownChanges(of: binding),
+                    hasTextKeys: binding.hasTextKeys, needsKey: binding.needsKey,
+                    hasKeyConditions: binding.hasKeyConditions),
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
@@ -218,9 +237,9 @@ package struct EventDecoder: ~Copyable {
     /// The record without the mark that some programs write before a text, where its key is text.
     /// Hardly any record has one, so the first byte is looked at before all else.
     func withoutByteOrderMark(_ record: EventRecord) -> EventRecord {
-        guard let key = record.key, key.first == 0xEF, bindings[record.binding].hasTextKeys else {
-            return record
-        }
+        guard let key = record.key, key.count > 0, key[0] == 0xEF,
+            bindings[record.binding].details.hasTextKeys
+        else { return record }
         var record = record
         record.key = key.withoutByteOrderMark
         return record
