@@ -18,13 +18,20 @@ final class ListenerFixture: Sendable {
         let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
     }
 
+    /// Holds the listener's thread at each answer until it is opened.
+    final class Gate: Sendable {
+        private let isOpen = Atomic(false)
+        func open() { isOpen.store(true, ordering: .releasing) }
+        func wait() { while !isOpen.load(ordering: .acquiring) { usleep(1000) } }
+    }
+
     private let bound = Mutex<Int?>(nil)
     private let task = Mutex<Task<Void, any Error>?>(nil)
 
     init(
         host: String = "127.0.0.1", token: String? = nil, openPaths: Set<String> = [],
         answer: HTTPAnswer = .text("ok"), priority: HTTPListenerSettings.Priority = .low,
-        admission: Admission? = nil,
+        admission: Admission? = nil, gate: Gate? = nil,
         limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
     ) {
         var settings = HTTPListenerSettings(
@@ -42,6 +49,7 @@ final class ListenerFixture: Sendable {
             bound.withLock { $0 = port }
         } answer: { [self] question in
             questions.withLock { $0.append(question) }
+            gate?.wait()
             return question.path == "/here" ? answer : .notFound
         }
         task.withLock { $0 = Task { try await listener.run() } }

@@ -57,24 +57,47 @@ package struct HTTPListener: Sendable {
                 try await application(on: group, state).run()
             }
             try await withTaskCancellationHandler {
-                try await server.value
+                try await end(of: server)
             } onCancel: {
-                // A server that is cancelled while it opens its port may not notice.
-                Task.detached {
-                    let deadline = ContinuousClock.now + Self.openMax
-                    while !state.isBound.load(ordering: .acquiring), ContinuousClock.now < deadline
-                    {
-                        try? await Task.sleep(for: .milliseconds(5))
-                    }
-                    server.cancel()
-                }
+                Task.detached { await close(server, on: group, state) }
             }
-            try? await group.shutdownGracefully()
+            if !leavesItsEnd { try? await group.shutdownGracefully() }
         } catch {
             try? await group.shutdownGracefully()
             if state.isBound.load(ordering: .acquiring) || Task.isCancelled { throw error }
             throw HTTPListenerFailure(settings, cause: error)
         }
+    }
+
+    /// Whether the task is cancelled and nobody waits for the listener's end: a thread that runs only
+    /// where nobody else wants to gets no time on a busy machine, and a process that ends would wait
+    /// for it as long as it may.
+    private var leavesItsEnd: Bool { settings.priority == .idle && Task.isCancelled }
+
+    private func end(of server: Task<Void, any Error>) async throws {
+        guard settings.priority == .idle else { return try await server.value }
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        Task.detached {
+            _ = await server.result
+            end.finish()
+        }
+        for await _ in ends {}
+        if !Task.isCancelled { try await server.value }
+    }
+
+    private func close(
+        _ server: Task<Void, any Error>, on group: MultiThreadedEventLoopGroup,
+        _ state: ListenerState
+    ) async {
+        // A server that is cancelled while it opens its port may not notice.
+        let deadline = ContinuousClock.now + Self.openMax
+        while !state.isBound.load(ordering: .acquiring), ContinuousClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+        server.cancel()
+        guard settings.priority == .idle else { return }
+        _ = await server.result
+        try? await group.shutdownGracefully()
     }
 
     private func application(
