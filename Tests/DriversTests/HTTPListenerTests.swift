@@ -173,14 +173,14 @@ internal import Testing
 
     /// As on a machine whose cores others keep busy: such a thread runs only where nobody else wants to.
     @Test func `an end waits for no listener whose idle thread gets no time`() async throws {
-        let gate = ListenerFixture.Gate()
-        let fixture = ListenerFixture(priority: .idle, gate: gate)
+        let latch = ListenerFixture.Latch()
+        let fixture = ListenerFixture(priority: .idle, latch: latch)
         let port = try fixture.port
         Task.detached { _ = try? RawHTTPClient.request("GET /here", port: port) }
         try await waitUntil("the thread to stand still") {
             fixture.questions.withLock { !$0.isEmpty }
         }
         await fixture.end()
-        gate.open()
+        latch.open()
     }
 }

@@ -19,7 +19,7 @@ final class ListenerFixture: Sendable {
     }
 
     /// Holds the listener's thread at each answer until it is opened.
-    final class Gate: Sendable {
+    final class Latch: Sendable {
         private let isOpen = Atomic(false)
         func open() { isOpen.store(true, ordering: .releasing) }
         func wait() { while !isOpen.load(ordering: .acquiring) { usleep(1000) } }
@@ -31,7 +31,7 @@ final class ListenerFixture: Sendable {
     init(
         host: String = "127.0.0.1", token: String? = nil, openPaths: Set<String> = [],
         answer: HTTPAnswer = .text("ok"), priority: HTTPListenerSettings.Priority = .low,
-        admission: Admission? = nil, gate: Gate? = nil,
+        admission: Admission? = nil, latch: Latch? = nil,
         limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
     ) {
         var settings = HTTPListenerSettings(
@@ -49,7 +49,7 @@ final class ListenerFixture: Sendable {
             bound.withLock { $0 = port }
         } answer: { [self] question in
             questions.withLock { $0.append(question) }
-            gate?.wait()
+            latch?.wait()
             return question.path == "/here" ? answer : .notFound
         }
         task.withLock { $0 = Task { try await listener.run() } }
