@@ -95,49 +95,57 @@ extension Client {
 
     // MARK: Closing
 
-    /// Makes a static member leave its group, so that the others take its partitions over at once.
-    /// `closeConsumer` alone makes dynamic members leave; the group waits for a static one until its
-    /// session is over (KIP-345). The library lets a static member leave where it gives up its
-    /// topics before it is closed.
+    /// Commits what is stored and closes the consumer. Returns false when that was not done in time;
+    /// the client can be let go in either case. Its queues must be gone.
     ///
-    /// - Returns: false if the library has not sent the request in time.
-    package func leaveGroup(timeout: Duration) -> Bool {
-        let clock = ContinuousClock()
-        let deadline = clock.now + timeout
-        guard (try? unsubscribe()) != nil else { return false }
-        // The answer to the revocation that giving up the topics begins.
-        guard (try? unassignAll()) != nil else { return false }
-        // As it sends the request the library forgets the identity that the group has given it.
+    /// A dynamic member leaves its group with that; for a static one the group waits until its session
+    /// is over (KIP-345), unless it gives up its topics before.
+    ///
+    /// - Parameter leaving: whether a static member is to leave, so that the others take its partitions
+    ///   over at once; false is returned, too, if the request was not sent in time.
+    package func closeConsumer(timeout: Duration, leaving: Bool = false) -> Bool {
+        let deadline = ContinuousClock.now + timeout
+        // Where librdkafka's group ends at that moment, it destroys a question without an answer, and
+        // whoever has asked waits for ever.
+        return BoundedCall.run(within: timeout + .milliseconds(100)) { [self] in
+            var isAnswered = false
+            var hasLeft = true
+            if leaving {
+                // Also the answer to the revocation that giving up the topics begins.
+                isAnswered = (try? unsubscribe()) != nil && (try? unassignAll()) != nil
+                hasLeft = isAnswered && isForgotten(by: deadline - timeout / 2)
+            }
+            return close(by: deadline, isAnswered: isAnswered) && hasLeft
+        } ?? false
+    }
+
+    /// Waits until a leaving member's identity is forgotten, which the library does as it sends the
+    /// request. It sends none while it waits to join.
+    private func isForgotten(by deadline: ContinuousClock.Instant) -> Bool {
         while isGroupMember {
-            guard clock.now < deadline else { return false }
+            guard ContinuousClock.now < deadline else { return false }
             usleep(2000)
         }
         return true
     }
 
-    /// Commits what is stored, leaves the group unless the member is a static one. Returns false when
-    /// that was not done in time; the client can be let go in either case. Its queues must be gone.
-    ///
-    /// - Parameter hasLeft: whether `leaveGroup` was called. The library then waits for no answer to
-    ///   a rebalance, and ends its group's queue while we would ask it something: it destroys the
-    ///   question there without an answer, for which we would wait for ever.
-    package func closeConsumer(timeout: Duration, hasLeft: Bool = false) -> Bool {
+    /// - Parameter isAnswered: whether nothing is assigned any more, and no topic subscribed to. A
+    ///   rebalance that is still told of is over then, and the library waits for no answer.
+    private func close(by deadline: ContinuousClock.Instant, isAnswered: Bool) -> Bool {
         let queue = EventQueue(for: self)
-        let clock = ContinuousClock()
-        let deadline = clock.now + timeout
-        if !hasLeft { awaitStoppedFetchers() }
+        if !isAnswered { awaitStoppedFetchers() }
         if let error = rd_kafka_consumer_close_queue(pointer, queue.pointer) {
             // The consumer was closed before, or has failed for good: there is nothing to wait for.
             rd_kafka_error_destroy(error)
             return rd_kafka_consumer_closed(pointer) != 0
         }
         while rd_kafka_consumer_closed(pointer) == 0 {
-            let left = deadline - clock.now
+            let left = deadline - ContinuousClock.now
             guard left > .zero else { return false }
             // Short, because nothing wakes the queue when the close is done.
             guard let event = queue.poll(timeout: min(left, .milliseconds(20))) else { continue }
             defer { rd_kafka_event_destroy(event) }
-            if !hasLeft, rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE {
+            if !isAnswered, rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE {
                 answerRebalanceWhileClosing(event)
             }
         }

@@ -50,21 +50,12 @@ final class ConsumerSession {
         return index
     }
 
-    /// Leaves the group as a static member, and closes the consumer; false if one of both was not
-    /// done in time.
-    func leave(timeout: Duration) -> Bool {
-        let clock = ContinuousClock()
-        let begun = clock.now
-        // The library does not leave a group that it waits to join.
-        let hasLeft = client.leaveGroup(timeout: timeout / 2)
-        let left = max(.zero, timeout - (clock.now - begun))
-        return close(timeout: left, hasLeft: true) && hasLeft
-    }
-
     /// Closes the consumer; false if it did not close in time. librdkafka requires that the queue
     /// is released first.
-    func close(timeout: Duration, hasLeft: Bool = false) -> Bool {
+    ///
+    /// - Parameter leaving: whether a static member leaves its group, too; false if it did not in time.
+    func close(timeout: Duration, leaving: Bool = false) -> Bool {
         queue = nil
-        return client.closeConsumer(timeout: timeout, hasLeft: hasLeft)
+        return client.closeConsumer(timeout: timeout, leaving: leaving)
     }
 }

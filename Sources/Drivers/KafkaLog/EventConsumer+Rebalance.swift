@@ -85,12 +85,16 @@ extension EventConsumer {
         } else {
             commitOrStore(positions)
         }
-        // A cooperative group may take back a part, and what is kept is still to be committed.
-        if isLeaving, settings.isStaticMember, !session.client.isCooperative {
-            try? session.client.unsubscribe()
-        }
+        if isLeaving, leavesByItself(session.client) { try? session.client.unsubscribe() }
         letGo(list, revoked, now: now)
         answerRebalances(now)
+    }
+
+    /// Whether the consumer has to give up its topics in order to leave. A cooperative group takes
+    /// partitions back one by one, and what is kept is still to be committed: there a static member
+    /// stays until its session is over.
+    private func leavesByItself(_ client: Client) -> Bool {
+        settings.isStaticMember && !client.isCooperative
     }
 
     /// Resumes exactly the partitions that this consumer has paused, then unassigns them.
@@ -138,16 +142,14 @@ extension EventConsumer {
     /// assigned is reported as `lost`.
     ///
     /// A static member leaves too, though it need not: what follows may take long, such as the start
-    /// of a pod, or never come. Only one that has died keeps its partitions, until it is back or its
-    /// session is over.
+    /// of a pod, or never come. One that has died keeps its partitions, until it is back or its
+    /// session is over, and so does one of a cooperative group.
     @discardableResult
     package func close(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
     ) -> Bool {
         end(storing: positions, isLeaving: true, now: now) { session in
-            // A cooperative group does not let a member give back all at once.
-            settings.isStaticMember && !session.client.isCooperative
-                ? session.leave(timeout: timeout) : session.close(timeout: timeout)
+            session.close(timeout: timeout, leaving: leavesByItself(session.client))
         }
     }
 
