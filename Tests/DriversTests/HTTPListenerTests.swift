@@ -174,13 +174,18 @@ internal import Testing
     /// As on a machine whose cores others keep busy: such a thread runs only where nobody else wants to.
     @Test func `an end waits for no listener whose idle thread gets no time`() async throws {
         let latch = ListenerFixture.Latch()
+        defer { latch.open() }
         let fixture = ListenerFixture(priority: .idle, latch: latch)
         let port = try fixture.port
         Task.detached { _ = try? RawHTTPClient.request("GET /here", port: port) }
         try await waitUntil("the thread to stand still") {
             fixture.questions.withLock { !$0.isEmpty }
         }
-        await fixture.end()
-        latch.open()
+        let end = ListenerFixture.Latch()
+        Task.detached {
+            await fixture.end()
+            end.open()
+        }
+        try await waitUntil("the end") { end.isOpen }
     }
 }

@@ -20,9 +20,10 @@ final class ListenerFixture: Sendable {
 
     /// Holds the listener's thread at each answer until it is opened.
     final class Latch: Sendable {
-        private let isOpen = Atomic(false)
-        func open() { isOpen.store(true, ordering: .releasing) }
-        func wait() { while !isOpen.load(ordering: .acquiring) { usleep(1000) } }
+        private let state = Atomic(false)
+        var isOpen: Bool { state.load(ordering: .acquiring) }
+        func open() { state.store(true, ordering: .releasing) }
+        func wait() { while !isOpen { usleep(1000) } }
     }
 
     private let bound = Mutex<Int?>(nil)

@@ -43,7 +43,7 @@ package struct HTTPListener: Sendable {
             hasAdmission: settings.admission != nil, answer: answer)
     }
 
-    /// Serves until the task is cancelled.
+    /// Serves until the task is cancelled. With `idle` priority its port may be free a little later.
     /// - Throws: `HTTPListenerFailure` if it cannot listen on the address.
     package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -56,12 +56,12 @@ package struct HTTPListener: Sendable {
             let server = Task.detached(executorPreference: executor) {
                 try await application(on: group, state).run()
             }
-            try await withTaskCancellationHandler {
+            let isLeft = try await withTaskCancellationHandler {
                 try await end(of: server)
             } onCancel: {
                 Task.detached { await close(server, on: group, state) }
             }
-            if !leavesItsEnd { try? await group.shutdownGracefully() }
+            if !isLeft { try? await group.shutdownGracefully() }
         } catch {
             try? await group.shutdownGracefully()
             if state.isBound.load(ordering: .acquiring) || Task.isCancelled { throw error }
@@ -69,20 +69,24 @@ package struct HTTPListener: Sendable {
         }
     }
 
-    /// Whether the task is cancelled and nobody waits for the listener's end: a thread that runs only
-    /// where nobody else wants to gets no time on a busy machine, and a process that ends would wait
-    /// for it as long as it may.
-    private var leavesItsEnd: Bool { settings.priority == .idle && Task.isCancelled }
-
-    private func end(of server: Task<Void, any Error>) async throws {
-        guard settings.priority == .idle else { return try await server.value }
+    /// Waits for the server's end, unless its thread runs only where nobody else wants to: that gets no
+    /// time on a busy machine, and a process that ends would wait for it as long as it may.
+    ///
+    /// - Returns: whether the end is left to `close`.
+    private func end(of server: Task<Void, any Error>) async throws -> Bool {
+        guard settings.priority == .idle else {
+            try await server.value
+            return false
+        }
         let (ends, end) = AsyncStream<Void>.makeStream()
         Task.detached {
             _ = await server.result
             end.finish()
         }
         for await _ in ends {}
-        if !Task.isCancelled { try await server.value }
+        if Task.isCancelled { return true }
+        try await server.value
+        return false
     }
 
     private func close(
