@@ -120,10 +120,8 @@ def per_push(rig, name, arguments, option, few, many, pushes):
 def measure():
     # A debug build is enough for the simulator. It is the one that the tests use, and a release build of
     # all the packages that it needs takes minutes.
-    subprocess.run(
-        ["scripts/build-debug.sh", "lamplighter-lab"], cwd=rigs.ROOT, check=True,
-        env={name: value for name, value in os.environ.items() if name != "LAMPLIGHTER_PROGRAMS"})
-    with rigs.Rig(rigs.ROOT / ".build/debug", FORM.configuration) as rig:
+    simulators = rigs.build("lamplighter-lab", configuration="debug")
+    with rigs.Rig(simulators, FORM.configuration) as rig:
         # Removes debug information that valgrind cannot read; the functions' names remain.
         subprocess.run(
             ["strip", "-g", "-o", rig.folder / "lamplighter-bench",

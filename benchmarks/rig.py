@@ -41,11 +41,12 @@ def number(name, default):
 def build(*products, configuration="release"):
     """Builds programs and returns their folder."""
     environment = dict(os.environ, LAMPLIGHTER_BENCH="1")
-    # The options of Makefile: with others all would be built again.
-    options = ["-debug-info-format", "none"] if configuration == "debug" else []
-    for product in products:
-        command = ["swift", "build", "--disable-index-store", "-c", configuration, *options,
-                   "--product", product]
+    # Of debug builds all have one set of options: with others everything would be built again.
+    environment.pop("LAMPLIGHTER_PROGRAMS", None)
+    commands = [["scripts/build-debug.sh", *products]] if configuration == "debug" else [
+        ["swift", "build", "--disable-index-store", "-c", configuration, "--product", product]
+        for product in products]
+    for command in commands:
         print("+", *command, flush=True)
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
     shown = subprocess.run(

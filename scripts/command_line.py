@@ -30,6 +30,7 @@ def start():
 
 def end(received, _):
     # make passes on what its whole group has been sent: a second one would end the clean-up.
+    # Not SIG_IGN, which the programs that a clean-up starts would inherit.
     for number in ENDS:
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda *_: None)
     sys.exit(128 + received)
