@@ -100,12 +100,15 @@ import Worker
     @Test(arguments: [
         ("sasl.mechanism", "AWS_MSK_IAM", "librdkafka has no AWS_MSK_IAM"),
         ("sasl.mechanisms", "AWS_MSK_IAM", "librdkafka has no AWS_MSK_IAM"),
+        ("sasl.mechanism", "aws_msk_iam", "librdkafka has no AWS_MSK_IAM"),
         ("sasl.mechanism", "plain", "must be written in capitals: PLAIN"),
         ("sasl.mechanism", "Scram-Sha-512", "must be written in capitals: SCRAM-SHA-512"),
         (
             "partition.assignment.strategy",
             "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", "range is the default"
         ),
+        ("partition.assignment.strategy", "CooperativeStickyAssignor", "range is the default"),
+        ("partition.assignment.strategy", "RangeAssignor", "range is the default"),
     ])
     func `a value of another client's is refused with what to write instead`(
         property: String, value: String, remedy: String
@@ -114,19 +117,30 @@ import Worker
         #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
     }
 
-    @Test(arguments: [
-        ("SASL_SSL://a:9093", "security.protocol: sasl_ssl"),
-        ("SSL://a:9093", "security.protocol: ssl"),
-        ("a:9092,SASL_PLAINTEXT://b:9092", "security.protocol: sasl_plaintext"),
-        ("PLAINTEXT://a:9092,SSL://b:9093", "security.protocol: ssl"),
-        ("KAFKA://a:9092", "write host:port alone"),
-    ])
+    /// What protects a password is never advised against.
+    @Test(
+        arguments: [
+            ("SASL_SSL://a:9093", nil, "sasl_ssl"), ("SSL://a:9093", nil, "ssl"),
+            ("SASL_SSL://a:9093,SASL_SSL://b:9093", nil, "sasl_ssl"),
+            ("a:9092,SASL_PLAINTEXT://b:9092", nil, nil),
+            ("PLAINTEXT://a:9092,SSL://b:9093", nil, nil), ("KAFKA://a:9092", nil, nil),
+            ("PLAINTEXT://a:9092", "sasl_ssl", nil), ("SASL_SSL://a:9093", "SSL", nil),
+            ("SASL_SSL://a:9093,PLAINTEXT://b:9092", "sasl_ssl", nil),
+        ] as [(String, String?, String?)])
     func `a protocol before a broker that is not security.protocol's is told`(
-        bootstrap: String, remedy: String
+        bootstrap: String, chosen: String?, proposed: String?
     ) {
-        let found = AppTests.problems(in: "", ["LAMPLIGHTER_KAFKA_BOOTSTRAP": bootstrap])
-        #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
-        #expect(found.first?.contains("security.protocol is plaintext") == true)
+        let user = "sasl.mechanism: PLAIN, sasl.username: u, sasl.password: p"
+        let properties = user + (chosen.map { ", security.protocol: \($0)" } ?? "")
+        let found = AppTests.problems(
+            in: "kafka: {properties: {\(properties)}}",
+            ["LAMPLIGHTER_KAFKA_BOOTSTRAP": bootstrap])
+        let remedy =
+            "write host:port alone"
+            + (proposed.map { ", and kafka.properties: security.protocol: \($0)" } ?? "")
+        #expect(found.count == 1 && found[0].hasSuffix(remedy), "\(found)")
+        let current = chosen?.lowercased() ?? "plaintext"
+        #expect(found.first?.contains("security.protocol is \(current)") == true, "\(found)")
     }
 
     @Test func `a user without SASL is warned of`() throws {
@@ -151,22 +165,37 @@ import Worker
         #expect(try configuration("").notices.isEmpty)
     }
 
+    /// The page before the rows of the table of other clients' names, the rows, and what follows.
+    private func parts(_ page: String) throws -> (before: String, rows: String, after: String) {
+        let head = try #require(page.range(of: "| property | do |\n|---|---|\n"))
+        let lines = page[head.upperBound...].split(
+            separator: "\n", omittingEmptySubsequences: false)
+        let rows = lines.prefix { $0.hasPrefix("|") }
+        return (
+            String(page[..<head.upperBound]), rows.map { "\($0)\n" }.joined(),
+            lines.dropFirst(rows.count).joined(separator: "\n")
+        )
+    }
+
+    @Test func `what follows the table on the page is no part of it`() throws {
+        let head = "# Page\n\n| property | do |\n|---|---|\n"
+        for after in ["", "\n## More\n\n| a | b |\n"] {
+            let page = try parts(head + "| `x` | y |\n" + after)
+            #expect(page.before == head && page.rows == "| `x` | y |\n" && page.after == after)
+        }
+    }
+
     /// `make docs` runs this test with `WRITE_DOCS`, and the table is rewritten.
     @Test func `names of other clients on the page are what their table says`() throws {
         let url = Repository.root.appending(path: "docs/kafka.md")
-        let head = "| property | do |\n|---|---|\n"
         let rows = ForeignProperty.table.map { row in
             "| \(row.names.map { "`\($0)`" }.joined(separator: ", ")) | \(row.remedy) |\n"
         }.joined()
-        let page = try Repository.text("docs/kafka.md")
-        let start = try #require(page.range(of: head))
-        let table = page[start.upperBound...].split(separator: "\n")
-            .map { String($0) + "\n" }.joined()
+        let page = try parts(Repository.text("docs/kafka.md"))
         if ProcessInfo.processInfo.environment["WRITE_DOCS"] != nil {
-            let written = String(page[..<start.upperBound]) + rows
-            try written.write(to: url, atomically: true, encoding: .utf8)
+            try (page.before + rows + page.after).write(to: url, atomically: true, encoding: .utf8)
         } else {
-            #expect(table == rows, "run `make docs`")
+            #expect(page.rows == rows, "run `make docs`")
         }
     }
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FoundationEssentials
+internal import Intake
 internal import OpenSSL
 internal import Testing
 
@@ -76,6 +77,19 @@ internal import Testing
                 "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
             ),
             ("kafka: {group: \"${GROUP}\"}", "LAMPLIGHTER_KAFKA_GROUP"),
+            ("kafka: {group: \"$(GROUP)\"}", "LAMPLIGHTER_KAFKA_GROUP"),
+            (
+                "kafka: {properties: {sasl.password: \"$(KAFKA_PASSWORD)\"}}",
+                "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
+            ),
+            (
+                "kafka: {properties: {sasl.password: \"${KAFKA_PASSWORD:-s3cret}\"}}",
+                "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
+            ),
+            (
+                "kafka: {properties: {sasl.password: \"${KAFKA_PASSWORD:?}\"}}",
+                "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
+            ),
             ("admin: {tokenFile: \"${TOKEN_FILE}\"}", "LAMPLIGHTER_ADMIN_TOKENFILE"),
             (
                 "apns: {credentials: {home: {apps: [\"${APP}\"]}}}",
@@ -103,6 +117,9 @@ internal import Testing
             ("kafka: {properties: {sasl.password: \"a${b}c\"}}", nil),
             ("kafka: {properties: {sasl.password: \"${}\"}}", nil),
             ("kafka: {properties: {sasl.password: \"${1}\"}}", nil),
+            ("kafka: {properties: {sasl.password: \"$()\"}}", nil),
+            ("kafka: {properties: {sasl.password: \"a$(b)\"}}", nil),
+            ("kafka: {properties: {sasl.password: \"${a b}\"}}", nil),
             ("kafka: {properties: {sasl.password: \"$KAFKA\"}}", nil),
             (
                 "kafka: {events: {a: {subject: \"{key}\", push: {payload: {aps: {alert: \"${{a}}\"}}}}}}",
@@ -117,6 +134,27 @@ internal import Testing
         #expect(found.count == (variable == nil ? 0 : 1), "\(found)")
         if let variable { #expect(found.first?.hasSuffix("set " + variable) == true, "\(found)") }
         #expect(!found.contains { $0.contains("$") }, "\(found)")
+    }
+
+    /// The list of these keys is written by hand.
+    @Test func `every key that is made of records or compared with them may have a dollar sign`() {
+        let ofRecords = [
+            SettingType<SubjectTemplate>.subjectTemplate.notation,
+            SettingType<PushTemplate>.pushTemplate.notation,
+            SettingType<[RecordCondition]>.conditions.notation,
+            SettingType<[BindingTest]>.bindingTests.notation,
+        ]
+        var found = 0
+        for (path, _, form) in Configuration.shape.flatMap(\.values) {
+            let variable = Setting(content: .scalar("${key}"), origin: .line(1))
+            let setting = path.reversed().reduce(variable) { value, name in
+                Setting(content: .map([.init(name: name, value: value)]), origin: .line(1))
+            }
+            let isOfRecords = ofRecords.contains { form.notation.contains($0) }
+            #expect(setting.unfilled().isEmpty == isOfRecords, "\(path)")
+            found += isOfRecords ? 1 : 0
+        }
+        #expect(found == 6)
     }
 
     @Test func `a variable may give what looks like one, and a template may be one`() throws {

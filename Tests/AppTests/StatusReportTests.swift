@@ -394,6 +394,30 @@ internal import Testing
         #expect(isTold([report, report]))
         #expect(!isTold([report]) && !isTold([report, StatusReport(.well())]))
         #expect(!isTold([report, StatusReport(.well(.replaying))]))
+        for change: (inout WorkerStatus) -> Void in [
+            { $0.groupWait = .seconds(2) }, { $0.groupWait = .seconds(14) },
+            { $0.hasJoinedGroup = false }, { $0.consumedPartitions = nil },
+            { status in
+                for table in status.index.tables.indices {
+                    status.index.tables[table].age = .seconds(20)
+                }
+            },
+        ] {
+            var other = one
+            change(&other)
+            #expect(!isTold([StatusReport(other), StatusReport(other)]))
+            #expect(!isTold([report, StatusReport(other)]))
+        }
+    }
+
+    @Test func `a remark on a subject stands beside that subject`() {
+        var status = Self.full
+        status.unmatched[0].sample = ["c", "\"b\"", "a"].map {
+            .init(subject: $0, at: WallTime(milliseconds: 1))
+        }
+        let line = StatusReport(status).lines.first { $0.hasPrefix("unmatched") }
+        #expect(line?.contains("such as a, \"b\" (the quotation marks") == true, "\(line ?? "")")
+        #expect(line?.hasSuffix("a field), c") == true, "\(line ?? "")")
     }
 
     @Test func `several workers are a table, and then what each says`() {

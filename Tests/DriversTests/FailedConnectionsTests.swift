@@ -53,6 +53,25 @@ import Testing
         #expect(troubles.lastWords(before: start + .seconds(61)) == nil)
     }
 
+    @Test func `that an idle connection was closed is nobody's last words`() {
+        let troubles = ConnectionTroubles()
+        func note(_ words: String) {
+            troubles.note(facility: "FAIL", "[thrd:x]: kafka:9093/1: \(words)", at: start)
+        }
+        note("Disconnected (after 416816ms in state UP)")
+        #expect(troubles.lastWords(before: start) == nil)
+        note("something new")
+        note("Disconnected (after 416816ms in state UP, 1 identical error(s) suppressed)")
+        #expect(troubles.lastWords(before: start) == "kafka:9093/1: something new")
+        for reason in [
+            "Disconnected (after 1ms in state UP)",
+            "1 request(s) timed out: disconnect (after 416816ms in state UP)",
+        ] {
+            note(reason)
+            #expect(troubles.lastWords(before: start) == "kafka:9093/1: \(reason)")
+        }
+    }
+
     @Test(arguments: [
         ("PROTOERR", "Protocol parse failure for ApiVersion v3 at 4/6 (rd_kafka_x:1) (incorrect?)"),
         (

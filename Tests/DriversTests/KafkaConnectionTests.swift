@@ -197,6 +197,15 @@ import Testing
             ("[4f2c]: Too many connects", .turnedAway, false),
             ("The server is busy. Please try again later. TrackingId:x", .turnedAway, false),
             ("Internal Server Error", .turnedAway, false),
+            ("Rate limit exceeded", .turnedAway, false),
+            ("This client is rate-limited.", .turnedAway, false),
+            ("An internal error occurred", .turnedAway, false),
+            ("The login timed out", .turnedAway, false),
+            ("Unable to reach the identity provider", .turnedAway, false),
+            ("Connection refused by the directory", .turnedAway, false),
+            ("Invalid connection string", .connectionString, true),
+            ("Malformed connection string", .connectionString, true),
+            ("The connection string has expired", .credentials, true),
             (
                 "The Service Bus connection string is not of the expected format. Please check the "
                     + "string before trying again.", .connectionString, true
@@ -212,6 +221,9 @@ import Testing
             // What only names something decides nothing.
             ("login failed from IP address 10.0.0.3", .credentials, true),
             ("Invalid password for user quota-service", .credentials, true),
+            ("Access denied to throttling-service", .credentials, true),
+            ("Access denied to rate-limited-app", .credentials, true),
+            ("Access denied to rate-limiter.", .credentials, true),
             ("Invalid password for user throttler", .credentials, true),
             ("Unknown principal 'throttled by firewall'", .credentials, true),
             ("Access denied to \"too many connects\"", .credentials, true),
@@ -243,6 +255,18 @@ import Testing
         #expect(!text.contains("\u{1b}") && !text.contains("\n") && text.utf8.count < 600)
     }
 
+    @Test func `a secret across the cut of a broker's words is not shown in part`() throws {
+        for before in 290...300 {
+            let words = String(repeating: "x", count: before) + "s3cret-word and more"
+            let line = "ssl://kafka:9093/1: SASL authentication error: \(words) (after 2ms in UP)"
+            let failure = try #require(
+                ConnectionFailure(lines: [line], refusal: nil) {
+                    $0.replacing("s3cret-word", with: "[secret]")
+                })
+            #expect(!failure.description.contains("xs3"), "\(failure)")
+        }
+    }
+
     @Test func `an answer that the library cannot read is told as such`() throws {
         for words in [
             "ApiVersionRequest failed: Local: Bad message format: probably due to broker version "
@@ -254,6 +278,19 @@ import Testing
                 ConnectionFailure(lines: ["[thrd:x]: kafka:9092/1: \(words)"], refusal: nil))
             #expect(failure.kind == .unreadable && !failure.isConfiguration)
             #expect(failure.description.contains("what librdkafka cannot read ("))
+        }
+    }
+
+    @Test(arguments: [
+        "Connection setup timed out in state CONNECT (after 30028ms in state CONNECT)",
+        "Connect to ipv4#10.0.0.1:9092 failed: Connection refused (after 0ms in state CONNECT)",
+        "SSL handshake failed: Disconnected (after 5ms in state SSL_HANDSHAKE)",
+    ])
+    func `an answer that cannot be read tells more than a connection that fails`(other: String) {
+        let unreadable = "ApiVersionRequest failed: Local: Read underflow (after 2ms in state X)"
+        for words in [[other, unreadable], [unreadable, other]] {
+            let lines = words.map { "[thrd:x]: kafka:9092/1: \($0)" }
+            #expect(ConnectionFailure(lines: lines, refusal: nil)?.kind == .unreadable)
         }
     }
 

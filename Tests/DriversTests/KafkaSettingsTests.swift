@@ -139,6 +139,36 @@ import Testing
         }
         let none = settings(["sasl.password": "SharedAccessKey=;a"]).secrets
         #expect(none.redact("nothing") == "nothing")
+        let spaced = settings(["sasl.password": "Endpoint=sb://a/; SharedAccessKey=aGVsbG8= ;"])
+        #expect(spaced.secrets.redact("key aGVsbG8=") == "key [secret]")
+    }
+
+    @Test(arguments: ["a+b/c=", "a%2Bb%2Fc%3D", "a%2bb%2fc%3d"])
+    func `a signature is redacted alone, and a secret as a URL has it`(form: String) {
+        for password in [
+            "a+b/c=",
+            "Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=a+b/c=",
+            "Endpoint=sb://x/;SharedAccessSignature=SharedAccessSignature "
+                + "sr=sb%3A%2F%2Fx&sig=a%2Bb%2Fc%3D&se=1700000000&skn=n",
+            "SharedAccessSignature sig=a%2bb%2fc%3d&sr=x",
+        ] {
+            let filter = settings(["sasl.password": password]).secrets
+            #expect(filter.redact("not \(form)!") == "not [secret]!", "\(password)")
+        }
+    }
+
+    @Test func `a secret that is cut at the end of a text is redacted, if enough of it is left`() {
+        let filter = settings(["sasl.password": "hunter2-and-more"]).secrets
+        #expect(filter.redact("not hunter2-and-more") == "not [secret]")
+        #expect(filter.redact("not hunter2-and-mor") == "not [secret]")
+        #expect(filter.redact("hunter2-") == "[secret]")
+        #expect(filter.redact("not hunter2") == "not hunter2")
+        #expect(filter.redact("not hunter2-and more") == "not hunter2-and more")
+        #expect(filter.redact("Tür hunter2-hunter2-an") == "Tür hunter2-[secret]")
+        #expect(filter.redact("hunter2-and-more hunter2-and") == "[secret] [secret]")
+        #expect(filter.redact("") == "")
+        let encoded = settings(["sasl.password": "aGVs+bG8/d29ybGQ="]).secrets
+        #expect(encoded.redact("not aGVs%2BbG8%") == "not [secret]")
     }
 
     @Test(arguments: [

@@ -74,15 +74,16 @@ package struct ConnectionFailure: Hashable, Sendable {
         ],
         .plaintextPort: ["connecting to a PLAINTEXT broker listener", "wrong version number"],
         .tlsPort: ["connecting to a SSL listener", "Invalid response size"],
-        .handshake: ["SSL handshake failed", "ssl read"],
-        .unresolved: ["Failed to resolve"],
-        .refused: ["Connection refused", "Network is unreachable", "No route to host"],
-        .silent: ["timed out in state", "request(s) timed out", "Local: Timed out"],
+        // Something has answered: that is surer than a time-out or a refusal beside it.
         .unreadable: [
             "ApiVersionRequest failed: Local: Bad message format",
             "ApiVersionRequest failed: Broker: ", "Local: Read underflow",
             "Protocol parse failure", "Protocol read buffer underflow",
         ],
+        .handshake: ["SSL handshake failed", "ssl read"],
+        .unresolved: ["Failed to resolve"],
+        .refused: ["Connection refused", "Network is unreachable", "No route to host"],
+        .silent: ["timed out in state", "request(s) timed out", "Local: Timed out"],
         .wantsSASL: ["in state UP"],
     ]
 
@@ -93,13 +94,23 @@ package struct ConnectionFailure: Hashable, Sendable {
         return match.flatMap { Int($0.1) }.map { $0 < 1000 } ?? false
     }
 
+    /// Whether the line tells only that a connection has ended which had served, as idle ones do.
+    fileprivate static func isIdleEnd(_ line: String) -> Bool {
+        line.contains("Disconnected (after ") && line.contains("in state UP") && !endsAtOnce(line)
+    }
+
+    /// The line without librdkafka's name of the thread before it, as in `[thrd:x]: `.
+    fileprivate static func withoutThread(_ line: String) -> Substring {
+        guard line.hasPrefix("[thrd:"), let end = line.firstRange(of: "]: ") else {
+            return line[...]
+        }
+        return line[end.upperBound...]
+    }
+
     /// The `host:port` in a line such as `[thrd:x]: ssl://host:port/bootstrap: …`. The prefix, the
     /// scheme and the suffix are optional.
     private static func broker(in line: String) -> String {
-        var rest = line[...]
-        if rest.hasPrefix("[thrd:"), let end = rest.firstRange(of: "]: ") {
-            rest = rest[end.upperBound...]
-        }
+        var rest = withoutThread(line)
         // The group's coordinator has a connection of its own, whose name comes before the address.
         if rest.hasPrefix("GroupCoordinator"), let name = rest.firstRange(of: ": ") {
             rest = rest[name.upperBound...]
@@ -136,7 +147,11 @@ package struct ConnectionFailure: Hashable, Sendable {
     /// Event Hubs and Amazon's MSK answer with the same error code, and with a sentence. Phrases,
     /// since a single word may be a user's name, or stand beside an address that is only told.
     private static let refusals: KeyValuePairs<Kind, [String]> = [
-        .connectionString: ["connection string"],
+        // One that has expired, or is of another namespace, is a connection string nevertheless.
+        .connectionString: [
+            "connection string is not of the expected format", "invalid connection string",
+            "malformed connection string",
+        ],
         .firewall: [
             "by firewall", "by the firewall", "firewall rule", "firewall check",
             "address is not allowed", "address not allowed", "address is blocked",
@@ -148,7 +163,8 @@ package struct ConnectionFailure: Hashable, Sendable {
             "try again later", "temporarily", "temporary failure", "temporary error",
             "quota exceeded", "quota is exceeded", "quota has been exceeded", "exceeded the quota",
             "exceeds the quota", "over quota", "internal server error", "service unavailable",
-            "is unavailable", "currently unavailable",
+            "is unavailable", "currently unavailable", "rate limit", "rate-limit",
+            "internal error", "timed out", "unable to reach", "connection refused",
         ],
     ]
 
@@ -158,13 +174,19 @@ package struct ConnectionFailure: Hashable, Sendable {
     }
 
     /// The words without what may be a name or an address: what is in quotes, what follows `user`,
-    /// and what has a digit or a hyphen in it.
+    /// and what has a digit or a hyphen in it, such as `quota-service`. Of words with a hyphen only
+    /// "rate-limited" and its like are known to be none.
     private static func withoutNames(_ words: String) -> String {
         words.replacing(/"[^"]*"|(?:^|\s)'[^']*'/, with: " ")
             .replacing(/(?:^|\s)user(?:name)?:?\s+\S+/, with: " user")
             .split(whereSeparator: \.isWhitespace)
-            .filter { !$0.contains(/[0-9_@\-]/) }
+            .filter { !mayBeName($0) }
             .joined(separator: " ")
+    }
+
+    private static func mayBeName(_ word: Substring) -> Bool {
+        word.contains(/[0-9_@\-]/)
+            && word.wholeMatch(of: /[^a-z0-9_@\-]*rate-limit(?:ed|ing)?[^a-z0-9_@\-]*/) == nil
     }
 
     /// Whether a restart is useless until the configuration changes.
@@ -198,7 +220,7 @@ extension ConnectionFailure: CustomStringConvertible {
         case .credentials: "refuses the user name or the password\(said)"
         case .connectionString: "refuses the password, which is no connection string\(said)"
         case .firewall: "refuses this machine's address\(said)"
-        case .turnedAway: "takes no login for now\(said)"
+        case .turnedAway: "refuses logins for now\(said)"
         case .unreadable:
             "answers with what librdkafka cannot read" + (detail.isEmpty ? "" : " (\(detail))")
         case .mechanism: "does not take this SASL mechanism"
@@ -287,11 +309,12 @@ extension Client {
 extension ConnectionTroubles {
     /// What librdkafka has said last of a connection that failed, without secrets; nil if nothing
     /// within a minute. In a client that lives for days an older line may be of an idle connection
-    /// that was closed, and not why a call has just timed out.
+    /// that was closed, and not why a call has just timed out; nor is a line that tells just that.
     package func lastWords(before now: ContinuousClock.Instant = .now) -> String? {
-        guard let line = lines(since: now - .seconds(60)).last else { return nil }
-        let words =
-            line.hasPrefix("[thrd:") ? line.firstRange(of: "]: ").map { $0.upperBound } : nil
-        return ConnectionFailure.shown(redact(String(line[(words ?? line.startIndex)...])))
+        let recent = lines(since: now - .seconds(60))
+        guard let line = recent.last(where: { !ConnectionFailure.isIdleEnd($0) }) else {
+            return nil
+        }
+        return ConnectionFailure.shown(redact(String(ConnectionFailure.withoutThread(line))))
     }
 }

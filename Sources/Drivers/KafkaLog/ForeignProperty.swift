@@ -14,7 +14,7 @@ package struct ForeignProperty: Sendable {
     }
 
     /// Nil for a property that no other client is known to have, and for one that librdkafka has
-    /// too: newer ones take some of Java's, and tell themselves what is wrong with a value.
+    /// too: newer versions take some of Java's, and say themselves what is wrong with a value.
     package static func remedy(
         for property: String, known: [String] = KafkaClientSettings.knownProperties
     ) -> String? {
@@ -30,13 +30,13 @@ package struct ForeignProperty: Sendable {
     static func problem(of property: String, _ value: String) -> String? {
         let mechanisms = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
         switch PropertyRule.preferredName(of: property) {
-        case "sasl.mechanisms" where value == "AWS_MSK_IAM":
+        case "sasl.mechanisms" where value.uppercased() == "AWS_MSK_IAM":
             return "librdkafka has no AWS_MSK_IAM: give the worker a SCRAM user or a client "
                 + "certificate, as docs/kafka.md has it for Amazon MSK"
         case "sasl.mechanisms" where !mechanisms.contains(value):
             return mechanisms.contains(value.uppercased())
                 ? "must be written in capitals: \(value.uppercased())" : nil
-        case "partition.assignment.strategy" where value.contains("org.apache.kafka"):
+        case "partition.assignment.strategy" where value.contains("Assignor"):
             return
                 "must be range, roundrobin or cooperative-sticky, and not the name of a class of "
                 + "Java's; range is the default"
@@ -158,6 +158,6 @@ package struct ForeignProperty: Sendable {
             remedy: "leave it out: records are written with murmur2, as by Java"),
         .init(
             "spring.", "kafka.",
-            remedy: "write the name without what Spring or another frame puts before it"),
+            remedy: "write the name without what Spring or another framework puts before it"),
     ]
 }

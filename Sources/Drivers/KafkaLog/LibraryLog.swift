@@ -38,11 +38,12 @@ struct SecretFilter: Sendable {
     private let values: [Secret]
 
     init(properties: [String: Secret]) {
-        values =
+        let secrets =
             properties
             .filter { name, _ in Self.isSecret(name) }
-            .flatMap { [$0.value.text] + Self.sharedAccessKeys(in: $0.value.text) }
+            .flatMap { [$0.value.text] + Self.sharedAccessSecrets(in: $0.value.text) }
             .filter { !$0.isEmpty }
+        values = Set(secrets.flatMap(Self.forms))
             .map { Secret($0) }
             // The longest come first, so that no part of one is left after replacing a shorter one.
             .sorted { $0.text.utf8.count > $1.text.utf8.count }
@@ -55,12 +56,30 @@ struct SecretFilter: Sendable {
         ["password", "secret", "key.pem", "oauthbearer.config"].contains(where: property.contains)
     }
 
-    /// The key in a connection string of Azure's Event Hubs, which is a password as a whole: a text
-    /// may repeat the key alone.
-    private static func sharedAccessKeys(in value: String) -> [String] {
-        let name = "sharedaccesskey="
-        return value.split(separator: ";").filter { $0.lowercased().hasPrefix(name) }
-            .map { String($0.dropFirst(name.count)) }
+    /// The key in a connection string of Azure's Event Hubs, which is a password as a whole, or the
+    /// signature (`SharedAccessSignature sr=…&sig=…`): a text may repeat these alone.
+    private static func sharedAccessSecrets(in value: String) -> [String] {
+        value.split { $0 == ";" || $0 == "&" || $0.isWhitespace }.flatMap { field in
+            ["sharedaccesskey=", "sig="].filter { field.lowercased().hasPrefix($0) }
+                .map { String(field.dropFirst($0.count)) }
+        }
+    }
+
+    /// What base64 has and a URL encodes.
+    private static let encoded: KeyValuePairs<String, String> = [
+        "+": "%2B", "/": "%2F", "=": "%3D",
+    ]
+
+    /// A secret as it is, and as it is in a URL: a signature is written as there, and a text may
+    /// repeat it either way.
+    private static func forms(of secret: String) -> [String] {
+        let plain = encoded.reduce(secret) { text, code in
+            text.replacing(code.value, with: code.key)
+                .replacing(code.value.lowercased(), with: code.key)
+        }
+        let inCapitals = encoded.reduce(plain) { $0.replacing($1.key, with: $1.value) }
+        let inSmall = encoded.reduce(plain) { $0.replacing($1.key, with: $1.value.lowercased()) }
+        return [secret, plain, inCapitals, inSmall]
     }
 
     func redact(_ text: String) -> String {
@@ -69,6 +88,24 @@ struct SecretFilter: Sendable {
             text = text.split(separator: value.text, omittingEmptySubsequences: false)
                 .joined(separator: "[secret]")
         }
-        return text
+        return withoutCutSecret(text)
+    }
+
+    /// So many bytes of a secret at the end of a text are taken for it: fewer may be a word.
+    private static let cutMin = 8
+    /// How much of a text's end is searched, which is more than librdkafka leaves of one.
+    private static let cutMax = 4096
+
+    /// librdkafka cuts long texts, and with them a secret that lies across the cut.
+    private func withoutCutSecret(_ text: String) -> String {
+        let end = Array(text.utf8.suffix(Self.cutMax))
+        let starts = values.compactMap { value in
+            end.indices.dropLast(Self.cutMin - 1).first { start in
+                value.text.utf8.starts(with: end[start...])
+            }
+        }
+        guard let start = starts.min() else { return text }
+        let kept = text.utf8.dropLast(end.count - start)
+        return String(decoding: kept, as: UTF8.self) + "[secret]"
     }
 }

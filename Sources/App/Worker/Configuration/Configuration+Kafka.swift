@@ -78,20 +78,23 @@ extension Configuration.Kafka {
     }
 
     /// A protocol before a broker's name must be that of `security.protocol`: librdkafka leaves other
-    /// brokers out.
+    /// brokers out. Another `security.protocol` is proposed only where nobody has chosen one and
+    /// all brokers name the same: what was chosen may protect the password.
     func protocolProblem() -> Complaint? {
-        for broker in bootstrap.split(separator: ",") {
-            guard let end = broker.firstRange(of: "://") else { continue }
-            let named = broker[..<end.lowerBound].lowercased()
-            guard named != securityProtocol else { continue }
-            let isKnown = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(named)
-            return Complaint(
-                wrong: "has \(named.uppercased()):// before a broker, and security.protocol is "
-                    + securityProtocol,
-                remedy: "write host:port alone"
-                    + (isKnown ? ", and kafka.properties: security.protocol: \(named)" : ""))
+        let named = bootstrap.split(separator: ",").map { broker in
+            broker.firstRange(of: "://").map { broker[..<$0.lowerBound].lowercased() }
         }
-        return nil
+        guard let other = named.compactMap(\.self).first(where: { $0 != securityProtocol }) else {
+            return nil
+        }
+        let isMeant =
+            properties["security.protocol"] == nil && named.allSatisfy { $0 == other }
+            && ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(other)
+        return Complaint(
+            wrong: "has \(other.uppercased()):// before a broker, and security.protocol is "
+                + securityProtocol,
+            remedy: "write host:port alone"
+                + (isMeant ? ", and kafka.properties: security.protocol: \(other)" : ""))
     }
 
     /// What `groupInstanceID` is in the configuration to be the host's name.

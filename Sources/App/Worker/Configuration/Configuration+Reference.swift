@@ -48,6 +48,10 @@ extension Configuration {
 
         **Secrets** are files or variables and are never printed, at no log level.
 
+        **Variables in the file** are not filled in. A value that is `${NAME}`, `${NAME:-default}`
+        or `$(NAME)` and nothing else is an error, which names the variable to set instead. `$NAME`
+        is taken as it is, since it may be a password, and so are templates and conditions.
+
         **Reload.** SIGHUP has a worker read the file again. With any mistake in it nothing changes,
         and each mistake is logged. Otherwise one line names every key that has changed, with its
         old and its new value. Keys marked *live* are in force at once, for pushes and events from

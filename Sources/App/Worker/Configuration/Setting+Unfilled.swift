@@ -2,9 +2,11 @@
 // Part of Lamplighter.
 
 extension Setting {
-    /// Where a shell's variable stands for a value in the file, as in `sasl.password:
-    /// ${KAFKA_PASSWORD}`. Nothing fills it in, and as a password it would be taken as it is. The
+    /// Where a variable stands for a value in the file: a shell's, as in `sasl.password:
+    /// ${KAFKA_PASSWORD}`, also with a default after `:-`, or one as Kubernetes writes it,
+    /// `$(KAFKA_PASSWORD)`. Nothing fills it in, and as a password it would be taken as it is. The
     /// text is not quoted: it may be a password after all, which a variable can then give.
+    /// `$KAFKA_PASSWORD` alone is taken: it looks like a password more than those.
     func unfilled(at path: [String] = []) -> [ConfigurationProblem] {
         switch content {
         case .absent: return []
@@ -12,22 +14,28 @@ extension Setting {
         case .map(let entries):
             return entries.flatMap { $0.value.unfilled(at: path + [$0.name]) }
         case .scalar(let text):
-            guard case .line = origin, !Self.isOfRecords(path),
-                text.wholeMatch(of: /\$\{[A-Za-z_][A-Za-z0-9_]*\}/) != nil
+            guard case .line = origin, !Self.isOfRecords(path), Self.isVariable(text)
             else { return [] }
             return [
                 ConfigurationProblem(
                     path: SettingReader.shown(path), origin: origin,
                     complaint: Complaint(
-                        wrong: "is a shell's variable, and variables are not filled in",
+                        wrong: "stands for a variable, and variables are not filled in",
                         remedy: "leave the key out and set "
                             + EnvironmentVariables.name(of: path)))
             ]
         }
     }
 
+    /// `${NAME}`, `${NAME:-default}` and the like, or `$(NAME)`.
+    private static func isVariable(_ text: String) -> Bool {
+        let shells = /\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[\-=?+][^}]*)?\}/
+        let kubernetes = /\$\([A-Za-z_][A-Za-z0-9_]*\)/
+        return text.wholeMatch(of: shells) != nil || text.wholeMatch(of: kubernetes) != nil
+    }
+
     /// Whether the value is compared with records or made of them, where `${key}` is a dollar sign
-    /// before the record's key.
+    /// before the record's key. A test compares these with the key table.
     private static func isOfRecords(_ path: [String]) -> Bool {
         if path.starts(with: ["kafka", "eventTests"]) { return true }
         guard path.starts(with: ["kafka", "events"]) else { return false }

@@ -41,7 +41,8 @@ struct SettingReader {
         do throws(Complaint) {
             return try type.read(setting)
         } catch {
-            // One mistake is told once.
+            // Where something was found at this path before, such as a variable that nobody fills
+            // in, this is the same mistake, and that has told more of it.
             if isSound(path) { report(setting.origin, error) }
             return nil
         }

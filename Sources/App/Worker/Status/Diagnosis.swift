@@ -167,7 +167,7 @@ struct Diagnosis {
             report(
                 .warning,
                 "the group has given this worker no partitions, and Kafka does not say how many its "
-                    + "topics have, so that nobody may be reading them",
+                    + "topics have, so perhaps nobody reads them",
                 "try lamplighter check: the topics must be there, and this user needs DESCRIBE and READ "
                     + "on them")
         }

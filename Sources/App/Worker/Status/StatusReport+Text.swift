@@ -121,9 +121,14 @@ extension StatusReport {
     }
 
     /// Each worker alone is well where others have all partitions; if these are all there are, none is.
+    /// During a rebalance, outside the group or without Kafka they say that, which is the reason.
     private static func nobodyReads(_ reports: [StatusReport]) -> [String] {
+        let isWellWithoutPartitions = { (report: StatusReport) in
+            report.phase == "running" && report.partitions.isEmpty && report.problems.isEmpty
+                && report.summary.hasPrefix("All is well")
+        }
         guard reports.count > 1, Set(reports.map(\.worker.group)).count == 1,
-            reports.allSatisfy({ $0.phase == "running" && $0.partitions.isEmpty })
+            reports.allSatisfy(isWellWithoutPartitions)
         else { return [] }
         return [
             "None of these workers has a partition: if there are no more, another program has joined "
@@ -265,9 +270,12 @@ extension StatusReport.Unmatched {
     fileprivate var text: String {
         let subjects = sample.suffix(3).reversed().map(\.subject)
         guard !subjects.isEmpty else { return "\(topic): \(count.counted("event"))" }
-        let remark = subjects.map(\.subjectRemark).first { !$0.isEmpty } ?? ""
-        return "\(topic): \(count.counted("event")), such as "
-            + subjects.joined(separator: ", ") + remark
+        // One remark is enough, and stands beside the subject that it is about.
+        let odd = subjects.firstIndex { !$0.subjectRemark.isEmpty }
+        let shown = subjects.indices.map { index in
+            subjects[index] + (index == odd ? subjects[index].subjectRemark : "")
+        }
+        return "\(topic): \(count.counted("event")), such as " + shown.joined(separator: ", ")
     }
 }
 
