@@ -63,8 +63,8 @@ package struct EventInquiry: Sendable {
             do throws(UnreadableRecord) {
                 guard let event = try decoder.decode(record, now: now.wall, header: header) else {
                     explanation.isFiltered = true
-                    explanation.filterReason = decoder.reasonLeftOut(
-                        record, now: now.wall, header: header)
+                    explanation.filterReason =
+                        decoder.reasonLeftOut(record, now: now.wall, header: header).text
                     return .ended
                 }
                 return begin(event, pipeline, now: now)

@@ -105,17 +105,23 @@ internal import Testing
                 + "classes, kinds, environment or push type")
     }
 
-    @Test func `records that are left out for more than a few reasons are told by their number`()
+    @Test func `records that are left out for more than a few demands are told by their number`()
         throws
     {
+        let fields = ["a", "b", "c", "d", "e", "f"]
+        let conditions = fields.map { "{field: /\($0), equals: x}" }.joined(separator: ", ")
         let plan = WorkerPlan(
             try configuration(
                 """
-                kafka: {events: {orders: {subject: "o-{/id}", when: [{field: /a, equals: x}]}}}
+                kafka: {events: {orders: {subject: "o-{/id}", when: [\(conditions)]}}}
                 """))
-        // The reasons differ by the length of the text.
-        let records: [(String?, String?)] = (2...7).map { length in
-            (nil, #"{"id":1,"a":"\#(String(repeating: "y", count: length))"}"#)
+        // Each has another field that is not x.
+        let records: [(String?, String?)] = fields.map { wrong in
+            let members = fields.map { field in
+                let value = field == wrong ? "y" : "x"
+                return #""\#(field)":"\#(value)""#
+            }
+            return (nil, "{\(members.joined(separator: ","))}")
         }
         let lines = lines(records + records.suffix(1), [], plan: plan)
         #expect(lines[0] == "orders: 7 records, 0 events, 7 filtered, 0 dead letters")
@@ -123,6 +129,24 @@ internal import Testing
         #expect(lines.last == "orders: and 3 others filtered")
         let few = self.lines(Array(records.prefix(4)), [], plan: plan)
         #expect(!few.contains { $0.contains("others") })
+    }
+
+    @Test func `records that one demand leaves out are told together, however they differ`() throws
+    {
+        let plan = WorkerPlan(
+            try configuration(
+                """
+                kafka: {events: {orders: {subject: "o-{/id}", when: [{field: /a, equals: x}]}}}
+                """))
+        let records: [(String?, String?)] = (2...7).map { length in
+            (nil, #"{"id":1,"a":"\#(String(repeating: "y", count: length))"}"#)
+        }
+        #expect(
+            lines(records, [], plan: plan) == [
+                "orders: 6 records, 0 events, 6 filtered, 0 dead letters",
+                "orders: 6 filtered, such as orders/1/0: /a must be equals: \"x\", and the record "
+                    + "has a text of 2 bytes",
+            ])
     }
 
     @Test func `a registration that is replaced or removed shows nothing any more`() {

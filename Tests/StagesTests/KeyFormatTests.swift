@@ -85,9 +85,11 @@ internal import Testing
             (.int32, [0, 0, 0, 0, 0, 0, 0, 42], "say keySchema: int64"),
             (.int64, Array("42".utf8), "it is text, for which keySchema is left out"),
             (.int64, Array("12345678".utf8), "it is text, for which keySchema is left out"),
-            (.int32, Array("1234".utf8), "it is text, for which keySchema is left out"),
-            (.int32, Array("0000".utf8), "is 4 digits, of which keySchema: int32 would make"),
-            (.int32, Array("123\0".utf8), "825373440"), (.int32, Array("12:4".utf8), "825375284"),
+            (.int64, Array("00000000".utf8), "is 8 digits, of which keySchema: int64 would make"),
+            (.int64, Array("1234567:".utf8), "3544952156018063162"),
+            // An integer in four bytes may look like digits.
+            (.int32, Array("0000".utf8), "808464432"), (.int32, Array("1234".utf8), "825373492"),
+            (.int32, Array("9999".utf8), "960051513"), (.int32, Array("12:4".utf8), "825375284"),
             (.int32, Array(#""door-42""#.utf8), "for which keySchema: json is"),
             (.int64, [0, 0, 0, 0, 7, 84], "say keySchema: avro, protobuf or jsonSchema"),
             (.int32, [0xC3, 1, 9], "see docs/record-schemas.md"), (.int64, [], "missingSubject"),
@@ -158,6 +160,23 @@ internal import Testing
         #expect(try Self.outcome(Self.mark + [0x41], Self.binding(.int32)) == "-272908479")
     }
 
+    @Test func `a key that is too long for its fields to be read is not called damaged`() throws {
+        let long = Array((#"{"id":""# + String(repeating: "x", count: 1 << 17) + #""}"#).utf8)
+        let found = try Self.outcome(long, Self.binding(.json, "door-{key:/id}"))
+        #expect(
+            found.hasPrefix("invalidJSON: ")
+                && found.hasSuffix("it has \(long.count) bytes, and the most is 131072"),
+            "\(found)")
+    }
+
+    @Test func `a key of eight bytes without a schema's number may be an integer`() throws {
+        let key: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 42]
+        let avro = Self.binding(.schema(.avro))
+        let found = try Self.outcome(key, avro)
+        #expect(found.hasPrefix("schemaFrame: ") && found.contains("keySchema: int64"), "\(found)")
+        #expect(try !Self.outcome(key + [0], avro).contains("int64"))
+    }
+
     @Test func `a key that is not read makes no dead letter`() throws {
         func binding(
             _ format: KeyFormat?, _ change: (inout TopicBinding) -> Void = { _ in }
@@ -168,13 +187,17 @@ internal import Testing
             }
         }
         let broken = Array("{\"id\":".utf8)
-        for format in [.json, .int64, .int32, .schema(.avro)] as [KeyFormat] {
+        let formats: [(KeyFormat, String)] = [
+            (.json, "invalidJSON: "), (.int64, "invalidKey: "), (.int32, "invalidKey: "),
+            (.schema(.avro), "schemaFrame: "),
+        ]
+        for (format, code) in formats {
             #expect(try Self.outcome(broken, binding(format), #"{"id":1}"#) == "door-1")
             let inPush = binding(format) {
                 $0.push.payload = try! PushTemplate(
                     .map([("aps", .map([("alert", .text("{key}"))]))]))
             }
-            #expect(try Self.outcome(broken, inPush, #"{"id":1}"#) != "door-1")
+            #expect(try Self.outcome(broken, inPush, #"{"id":1}"#).hasPrefix(code))
         }
         #expect(try Self.outcome(Array("1234".utf8), binding(.int32), #"{"id":1}"#) == "door-1")
     }

@@ -342,19 +342,12 @@ internal import Testing
     func `a condition that meets another type is told of`(
         test: RecordCondition.Test, value: String, shape: String?
     ) throws {
-        var binding = Self.documents()
-        binding.conditions = [.init(field: FieldPath("/a")!, tests: [test])]
-        var decoder = try EventDecoder(
-            bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
-        for _ in 1...2 {
-            let event = try lending(Array(#"{"id":1,"a":\#(value)}"#.utf8)) { value in
-                try decoder.decode(
-                    EventRecord(binding: 0, key: nil, value: value, timestamp: IntakeFixtures.now),
-                    now: IntakeFixtures.now, header: { _ in nil }) == nil
-            }
-            #expect(event)
+        let binding = Self.documents {
+            $0.conditions = [.init(field: FieldPath("/a")!, tests: [test])]
         }
-        let notes = decoder.notes[0].counts
+        let record = #"{"id":1,"a":\#(value)}"#
+        #expect(Self.isLeftOut { try decodeEvent(record, binding: binding) })
+        let notes = try notes(of: record, binding, times: 2).counts
         #expect(notes.values.first == (shape == nil ? nil : 2))
         #expect(notes.keys.first?.message.contains("/a met \(shape ?? "")") ?? (shape == nil))
     }
@@ -365,6 +358,7 @@ internal import Testing
             (#"{"id":1,"body":["__debezium_unavailable_value"]}"#, 1),
             (#"{"id":1,"body":"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}"#, 1),
             (#"{"id":1,"body":{"__debezium_unavailable_value":""}}"#, 1),
+            (#"{"id":1,"body":{"value":"__debezium_unavailable_value","set":true}}"#, 1),
             (#"{"id":1,"body":null}"#, nil), (#"{"id":1,"body":"a"}"#, nil), (#"{"id":1}"#, nil),
             (#"{"id":1,"other":"__debezium_unavailable_value"}"#, nil),
             (#"{"id":1,"body":"__debezium_unavailable_value "}"#, nil),
@@ -393,6 +387,20 @@ internal import Testing
         let absent = Self.rows {
             $0.conditions = [.init(field: FieldPath("/body")!, tests: [.exists(false)])]
         }
+        let tests: [RecordCondition.Test] = [
+            .isOneOf([.text("b")]), .isNoneOf([.text("b")]), .above(0),
+        ]
+        let others = tests.map { test in
+            Self.rows { $0.conditions = [.init(field: FieldPath("/body")!, tests: [test])] }
+        }
+        let words = [
+            Self.rows { $0.kindsFrom = FieldPath("/body") },
+            Self.rows { $0.classesFrom = FieldPath("/body") },
+        ]
+        // That has not changed, which is what it asks.
+        let changed = Self.rows {
+            $0.conditions = [.init(field: FieldPath("/body")!, tests: [.changed(true)])]
+        }
         // One field that both ask for is told of once.
         let both = Self.rows {
             $0.conditions = absent.conditions
@@ -403,17 +411,12 @@ internal import Testing
             $0.conditions = [.init(field: FieldPath("/id")!, tests: [.above(1)])]
             $0.push = standIn.push
         }
-        let noted = [(exists, count), (absent, count), (standIn, count), (both, count)]
-        for (binding, expected) in noted + [(leftOut, nil), (Self.rows(), nil)] {
-            var decoder = try EventDecoder(
-                bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
-            let value = Self.envelope("u", before: "null", after: row)
-            lending(Array(value.utf8)) { value in
-                _ = try? decoder.decode(
-                    EventRecord(binding: 0, key: nil, value: value, timestamp: IntakeFixtures.now),
-                    now: IntakeFixtures.now, header: { _ in nil })
-            }
-            #expect(decoder.notes[0].totals[.unsentColumn] == expected)
+        let value = Self.envelope("u", before: "null", after: row)
+        for binding in [exists, absent, standIn, both] + others + words {
+            #expect(try notes(of: value, binding).totals[.unsentColumn] == count)
+        }
+        for binding in [leftOut, changed, Self.rows()] {
+            #expect(try notes(of: value, binding).totals[.unsentColumn] == nil)
         }
     }
 
@@ -437,17 +440,10 @@ internal import Testing
                     ),
                 ]))
         }
-        var decoder = try EventDecoder(
-            bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
         let value = Self.envelope("u", before: "null", after: row)
-        lending(Array(value.utf8)) { value in
-            _ = try? decoder.decode(
-                EventRecord(binding: 0, key: nil, value: value, timestamp: IntakeFixtures.now),
-                now: IntakeFixtures.now, header: { _ in nil })
-        }
-        #expect(decoder.notes[0].totals[.unsentColumn] == count)
-        #expect(
-            decoder.notes[0].counts.keys.allSatisfy { $0.message.contains("/settings/alarm") })
+        let notes = try notes(of: value, binding)
+        #expect(notes.totals[.unsentColumn] == count)
+        #expect(notes.counts.keys.allSatisfy { $0.message.contains("/settings/alarm") })
     }
 
     // MARK: Why a record is left out
@@ -464,8 +460,12 @@ internal import Testing
                     case nil = try? decoder.event(
                         of: record, now: IntakeFixtures.now, header: { _ in nil })
                 else { return "it is an event" }
-                return decoder.reasonLeftOut(
+                let counted = decoder.notes[0].totals
+                let reason = decoder.reasonLeftOut(
                     record, now: IntakeFixtures.now, header: { _ in nil })
+                let countedNow = decoder.notes[0].totals
+                #expect(countedNow == counted, "a question is no record")
+                return reason.text
             }
         }
     }
@@ -558,6 +558,18 @@ internal import Testing
                 .map([("aps", .map([("alert", .text("{/text}"))]))]))
         }
         #expect(try Self.reason(#"{"id":7}"#, push).contains("/text"))
+    }
+
+    @Test func `a record that is left out is judged by the classes that it names`() throws {
+        let push = Self.documents {
+            $0.missing = .skip
+            $0.classes = TokenClassSet(.control)
+            $0.classesFrom = FieldPath("/classes")
+            $0.push.payload = try! PushTemplate(.map([("aps", .map([("alert", .text("x"))]))]))
+            $0.push.collapseID = try! SubjectTemplate("{/group}")
+        }
+        let reason = try Self.reason(#"{"id":7,"classes":"device"}"#, push)
+        #expect(reason.contains("/group") && reason.hasSuffix("(missing: skip)"), "\(reason)")
     }
 
     // MARK: Conditions

@@ -103,45 +103,102 @@ internal import Testing
             ),
         ]
         for (value, binding) in values {
-            var decoder = try EventDecoder(
-                bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
-            let read = try lending(Array(value.utf8)) { value in
-                try lending(Array("k".utf8)) { key in
-                    try decoder.decode(
-                        EventRecord(
-                            binding: 0, key: key, value: value, timestamp: IntakeFixtures.now),
-                        now: IntakeFixtures.now, header: { _ in nil })?.time
-                }
-            }
+            let read = try decodeEvent(value, binding: binding).time
             #expect(read == (isTaken ? WallTime(rfc3339: time) : IntakeFixtures.now))
-            #expect(decoder.notes[0].totals[.timeAhead] == (isTaken ? nil : 1))
+            #expect(try notes(of: value, binding).totals[.timeAhead] == (isTaken ? nil : 1))
         }
     }
 
     @Test(
         arguments: [
-            // The record's time and the event's, in days from now.
-            (-10, -10, true), (-10, -11, true), (-10, -9, false), (-10, 0, false), (-10, 1, false),
-            (3, 3, true), (3, 0, true), (3, 4, false),
-        ] as [(Int64, Int64, Bool)])
-    func `a time is held against its record's, whenever that is read`(
-        written: Int64, given: Int64, isTaken: Bool
+            // The record's time, the event's and the end of its life, in days from now.
+            (-10, -10, -9, true), (-10, -11, -9, true), (-10, -9, -8, true), (-10, 0, 1, true),
+            (-10, 1, -9, false), (3, 3, 4, true), (3, 0, 4, true), (3, 4, 4, false),
+        ] as [(Int64, Int64, Int64, Bool)])
+    func `a time is held against the later one of its record's and the clock`(
+        written: Int64, given: Int64, end: Int64, isTaken: Bool
     ) throws {
         let now = IntakeFixtures.now
         let (record, time) = (now + .seconds(written * 86_400), now + .seconds(given * 86_400))
         let event = try decodeEvent(#"{"time":"\#(time.rfc3339)"}"#, timestamp: record)
         #expect(event.time == (isTaken ? time : record))
+        #expect(event.life == .seconds(end * 86_400))
     }
 
-    @Test func `a time is held against the clock where its record has none`() throws {
+    /// No timestamp, one that is no time, and seconds since 1970 in the place of milliseconds.
+    private static let noTimestamps: [Int64] = [.min, -1, 0, 1, 1_795_262_400, 978_307_199_999]
+
+    @Test(arguments: noTimestamps)
+    func `a time is held against the clock where its record has none`(none: Int64) throws {
         let now = IntakeFixtures.now
-        for none in [0, -1] as [Int64] {
-            let record = WallTime(milliseconds: none)
+        let record = WallTime(milliseconds: none)
+        for seconds in [-86_400, 0, 3600, 3601, 86_400] as [Int64] {
+            let given = now + .seconds(seconds)
+            let event = try decodeEvent(#"{"time":"\#(given.rfc3339)"}"#, timestamp: record)
+            let time = seconds > 3600 ? now : given
+            #expect(event.time == time)
+            #expect(event.life == max(time, now) - now + .seconds(86_400))
+        }
+        let event = try decodeEvent("{}", timestamp: record)
+        #expect(event.time == now && event.life == .seconds(86_400))
+    }
+
+    @Test(arguments: ["0000-01-01T00:00:00Z", "1969-07-20T20:17:40Z", "9999-12-31T23:59:59Z"])
+    func `no timestamp of a record and no instant in it overflow`(instant: String) throws {
+        let given = try #require(WallTime(rfc3339: instant))
+        for timestamp in Self.noTimestamps + [978_307_200_000, .max] {
+            let written = WallTime(milliseconds: timestamp)
+            let isPast = given < written || timestamp < 978_307_200_000
             #expect(
-                try decodeEvent(#"{"time":"\#(now.rfc3339)"}"#, timestamp: record).time == now)
-            let ahead = now + .seconds(3601)
-            let event = try decodeEvent(#"{"time":"\#(ahead.rfc3339)"}"#, timestamp: record)
-            #expect(event.time == (none < 0 ? now : record))
+                RecordMoment.isFar(given, after: written, .ofEvent)
+                    == (timestamp >= 0 && given > written))
+            #expect(try registeredAt(instant, written) == (isPast ? given : written))
+            #expect(try suppressedAt(instant, written) == (isPast ? given : written))
+            let event = try decodeEvent(#"{"time":"\#(instant)"}"#, timestamp: written)
+            #expect(event.time <= IntakeFixtures.now + .seconds(30 * 86_400))
+        }
+    }
+
+    @Test func `a suppression holds for the registration that it is of`() throws {
+        let registered = IntakeFixtures.now
+        let ahead = (registered + .seconds(3600)).rfc3339
+        let shown = try registeredAt(ahead, registered)
+        #expect(shown.rfc3339 == ahead)
+        // The clock of the worker that writes it may be behind that of the registrar.
+        for behind in [0, 1, 3600] as [Int64] {
+            #expect(try suppressedAt(ahead, registered + .seconds(-behind)) == shown)
+        }
+        // No registration has such an instant.
+        let later = registered + .seconds(3601)
+        #expect(try registeredAt(later.rfc3339, registered) == registered)
+        let far = registered + .seconds(7201)
+        #expect(try suppressedAt(far.rfc3339, registered) == registered)
+    }
+
+    /// What counts of the instant in a registration.
+    private func registeredAt(_ instant: String, _ timestamp: WallTime) throws -> WallTime {
+        let value = #"{"v":1,"registeredAt":"\#(instant)","targets":[]}"#
+        var decoder = RegistrationDecoder(routing: IntakeFixtures.routing())
+        var registration = Registration()
+        try lending(Array(IntakeSamples.registrationKey.utf8)) { key in
+            try lending(Array(value.utf8)) { value in
+                _ = try decoder.decode(
+                    key: key, value: value, timestamp: timestamp, into: &registration)
+            }
+        }
+        return registration.registeredAt
+    }
+
+    /// What counts of the instant in a suppression.
+    private func suppressedAt(_ instant: String, _ timestamp: WallTime) throws -> WallTime? {
+        let value = #"{"v":1,"status":410,"reason":"Unregistered","registeredAt":"\#(instant)"}"#
+        var decoder = TokenRecordDecoder(routing: IntakeFixtures.routing())
+        var tokenKey = TokenKey()
+        return try lending(Array(IntakeSamples.tokenKey.utf8)) { key in
+            try lending(Array(value.utf8)) { value in
+                try decoder.suppression(
+                    key: key, value: value, timestamp: timestamp, into: &tokenKey)?.registeredAt
+            }
         }
     }
 

@@ -52,3 +52,22 @@ enum RecordReading {
         }
     }
 }
+
+/// What is noted of a record that comes so often.
+func notes(
+    of value: String, _ binding: TopicBinding, times: Int = 1
+) throws -> RecordNotes {
+    var decoder = try EventDecoder(
+        bindings: [binding], routing: IntakeFixtures.routing(), settings: EventSettings())
+    lending(Array("k".utf8)) { key in
+        lending(Array(value.utf8)) { value in
+            let record = EventRecord(
+                binding: 0, key: key, value: value, timestamp: IntakeFixtures.now)
+            for _ in 0..<times {
+                // Those of what cannot be read, or is left out, count too.
+                _ = try? decoder.decode(record, now: IntakeFixtures.now, header: { _ in nil })
+            }
+        }
+    }
+    return decoder.notes[0]
+}

@@ -88,7 +88,7 @@ internal import Testing
 
     @Test(
         arguments: [
-            ("2026-11-21T13:00:00Z", true), ("2026-11-21T13:00:01Z", false),
+            ("2026-11-21T14:00:00Z", true), ("2026-11-21T14:00:01Z", false),
             ("2031-01-01T00:00:00Z", false), ("1970-01-01T00:00:00Z", true),
         ] as [(String, Bool)])
     func `a suppression does not outlast the registrations after its record`(

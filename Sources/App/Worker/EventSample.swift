@@ -38,9 +38,10 @@ package struct EventSample: ~Copyable {
     private struct Topic {
         var events = 0
         var filtered = 0
-        /// By reason: how many were left out for it, and the first one's place; of a few reasons.
+        /// By what the binding wants: how many were left out for it, and the first one's place and
+        /// what it has instead; of a few demands.
         var leftOut: [String: (count: Int, first: String)] = [:]
-        /// How many were left out for other reasons than those.
+        /// How many were left out for other demands than those.
         var leftOutOtherwise = 0
         /// By code: how many, and the first one's place and message.
         var unreadable: [String: (count: Int, first: String)] = [:]
@@ -67,7 +68,7 @@ package struct EventSample: ~Copyable {
     private var audience: SampleAudience
 
     private static let examplesMax = 3
-    private static let reasonsMax = 4
+    private static let demandsMax = 4
     /// How long one schema may be waited for.
     private static let schemaPatience = Duration.seconds(15)
 
@@ -113,13 +114,15 @@ package struct EventSample: ~Copyable {
         }
     }
 
-    private mutating func noteLeftOut(_ reason: String, _ name: String, of topic: Int) {
-        let known = topics[topic].leftOut[reason]
-        guard known != nil || topics[topic].leftOut.count < Self.reasonsMax else {
+    private mutating func noteLeftOut(_ reason: LeftOutReason, _ name: String, of topic: Int) {
+        let known = topics[topic].leftOut[reason.demand]
+        guard known != nil || topics[topic].leftOut.count < Self.demandsMax else {
             topics[topic].leftOutOtherwise += 1
             return
         }
-        topics[topic].leftOut[reason] = ((known?.count ?? 0) + 1, known?.first ?? name)
+        topics[topic].leftOut[reason.demand] = (
+            (known?.count ?? 0) + 1, known?.first ?? "\(name): \(reason.text)"
+        )
     }
 
     /// A schema that does not come makes the record unreadable, which its line says.
@@ -202,7 +205,7 @@ package struct EventSample: ~Copyable {
                 "\(name): \($1.count) dead letters for \($0), such as \($1.first)"
             }
             lines += topic.leftOut.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }
-                .map { "\(name): \($1.count) filtered, such as \($1.first): \($0)" }
+                .map { "\(name): \($1.count) filtered, such as \($1.first)" }
             if topic.leftOutOtherwise > 0 {
                 lines.append("\(name): and \(topic.leftOutOtherwise) others filtered")
             }

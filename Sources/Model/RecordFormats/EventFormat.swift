@@ -64,7 +64,7 @@ package enum EventField: UInt8, RecordField {
                 "time", .instant,
                 """
                 When it changed; the record's timestamp if absent, or if it is more than an hour after \
-                that.
+                both that and the worker's clock.
                 """)
         case .app:
             .optional(

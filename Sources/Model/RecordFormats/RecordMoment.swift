@@ -65,14 +65,35 @@ package struct RecordMoment: Sendable {
             + (unit.map { ": \($0.name)?" } ?? "")
     }
 
-    /// How far after its record's time an instant may be that a record gives of itself.
-    package static let aheadMaxMilliseconds: Int64 = 3_600_000
+    /// Whether a record's timestamp is one. Some producers give none, 0, or seconds since 1970
+    /// where milliseconds are wanted, which are of January 1970.
+    package static func isTimestamp(_ timestamp: WallTime) -> Bool {
+        timestamp.milliseconds >= 978_307_200_000  // 2001
+    }
+
+    /// How far after a time an instant may be that a record gives of itself.
+    package enum Lead: Int64 {
+        case ofEvent = 3_600_000
+        /// A suppression repeats a registration's instant, which may be an hour after that one's
+        /// record, and is perhaps written by a worker whose clock is behind.
+        case ofSuppression = 7_200_000
+
+        package static let ofRegistration = ofEvent
+    }
+
+    /// Whether an instant is after a time by more than that. Producers may give any number, so only
+    /// what cannot overflow is subtracted.
+    package static func isFar(_ instant: WallTime, after time: WallTime, _ lead: Lead) -> Bool {
+        time.milliseconds >= 0 && instant > time
+            && instant.milliseconds - time.milliseconds > lead.rawValue
+    }
 
     /// When something was registered, as its record gives it. An instant far after the record is a
     /// mistake: no answer of APNs about the token would count, or no later registration of it.
-    static func registeredAt(_ given: WallTime, writtenAt timestamp: WallTime) -> WallTime {
-        let ahead = given.milliseconds - timestamp.milliseconds
-        return timestamp.milliseconds > 0 && ahead > aheadMaxMilliseconds ? timestamp : given
+    static func registeredAt(
+        _ given: WallTime, writtenAt timestamp: WallTime, _ lead: Lead
+    ) -> WallTime {
+        isTimestamp(timestamp) && isFar(given, after: timestamp, lead) ? timestamp : given
     }
 
     /// The unit of a number where a text is needed, as far as it can be told; nil for what is no number.

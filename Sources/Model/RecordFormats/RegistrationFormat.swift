@@ -182,7 +182,8 @@ package struct RegistrationDecoder: ~Copyable {
             case .handler: try Self.check(.handler, value, parts.handler)
             case .registeredAt:
                 registration.registeredAt = RecordMoment.registeredAt(
-                    try value.instant(RegistrationField.registeredAt), writtenAt: timestamp)
+                    try value.instant(RegistrationField.registeredAt), writtenAt: timestamp,
+                    .ofRegistration)
             case .targets: targets = value
             case .sequence, nil: break
             }

@@ -36,8 +36,8 @@ package enum SuppressionField: UInt8, RecordField {
                 "registeredAt", .instant,
                 """
                 The `registeredAt` of the registration under which the push was sent, or the \
-                record's timestamp if it is more than an hour after that. Registrations up to that \
-                time are suppressed.
+                record's timestamp if it is more than two hours after that. Registrations up to \
+                that time are suppressed.
                 """)
         }
     }
@@ -53,7 +53,7 @@ extension TokenRecordDecoder {
         guard let object = try object(key, value, &tokenKey) else { return nil }
         var suppression = try Suppression(MemberReader(object))
         suppression.registeredAt = RecordMoment.registeredAt(
-            suppression.registeredAt, writtenAt: timestamp)
+            suppression.registeredAt, writtenAt: timestamp, .ofSuppression)
         return suppression
     }
 }

@@ -59,36 +59,45 @@ extension EventDecoder {
             return try event(ofSubjects: record, nil, now, header)
         }
         let fields = fieldBindings[number]
-        if fields.decode == .debezium, record.value.map(\.isEmpty) ?? true { throw .leftOut }
         do throws(UnreadableRecord) {
-            let (record, key) = try plain(record, number: number, header)
-            var document = try self.document(of: record, fields)
-            if bindings[record.binding].details.hasKeyConditions { _ = try key.get() }
-            document?.key = try? key.get()
-            if let document {
-                if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
-                    note(failed, in: document, record.binding)
-                    throw .leftOut
-                }
-                if document.isChange { noteUnsentColumns(document, record.binding) }
-                if document.lacksBefore { noteUnknownChanges(record.binding) }
-                if let absence = document.absence, fields.needsRow { throw absence }
-            }
-            _ = try key.get()
-            var event = try event(ofSubjects: record, document, now, header)
-            if let path = fields.kindsFrom {
-                event.kinds = try Self.kinds(document?[path], path)
-            }
-            if let path = fields.classesFrom {
-                event.classes = try Self.classes(document?[path], path)
-            }
-            if fields.push.isSet {
-                try fill(&event, fields, record, document, now, header)
-            }
-            return event
+            return try event(of: record, fields, number, now, header)
         } catch {
             throw fields.missing == .skip && Self.isMissing(error) ? .leftOut : error
         }
+    }
+
+    /// - Throws: what is missing, also where that is to be skipped.
+    @inline(__always)
+    mutating func event(
+        of record: EventRecord, _ fields: TopicBinding, _ number: Int, _ now: WallTime,
+        _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> Event {
+        if fields.decode == .debezium, record.value.map(\.isEmpty) ?? true { throw .leftOut }
+        let (record, key) = try plain(record, number: number, header)
+        var document = try self.document(of: record, fields)
+        if bindings[record.binding].details.hasKeyConditions { _ = try key.get() }
+        document?.key = try? key.get()
+        if let document {
+            if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
+                note(failed, in: document, record.binding)
+                throw .leftOut
+            }
+            if document.isChange { noteUnsentColumns(document, record.binding) }
+            if document.lacksBefore { noteUnknownChanges(record.binding) }
+            if let absence = document.absence, fields.needsRow { throw absence }
+        }
+        _ = try key.get()
+        var event = try event(ofSubjects: record, document, now, header)
+        if let path = fields.kindsFrom {
+            event.kinds = try Self.kinds(document?[path], path)
+        }
+        if let path = fields.classesFrom {
+            event.classes = try Self.classes(document?[path], path)
+        }
+        if fields.push.isSet {
+            try fill(&event, fields, record, document, now, header)
+        }
+        return event
     }
 
     /// What the fields of a binding are read from; nil where it reads none.
@@ -133,7 +142,7 @@ extension EventDecoder {
         if let shape = failed.mismatch(in: document) {
             notes[binding].add(.conditionType(failed.field, met: shape))
         }
-        guard failed.asksWhetherThere, document.isUnsent(failed.field) else { return }
+        guard failed.judgesValue, document.isUnsent(failed.field) else { return }
         for field in bindings[binding].details.optionalFields where field.path == failed.field {
             notes[binding].add(field.note)
         }
@@ -150,7 +159,7 @@ extension EventDecoder {
         }
     }
 
-    static func isMissing(_ error: UnreadableRecord) -> Bool {
+    private static func isMissing(_ error: UnreadableRecord) -> Bool {
         [UnreadableCode.missingField, .missingSubject].contains { $0.rawValue == error.code }
     }
 
@@ -163,6 +172,7 @@ extension EventDecoder {
         let skips =
             bindings[record.binding].fields.map { fieldBindings[$0].missing == .skip } ?? false
         var event: Event?
+        var missing: UnreadableRecord?
         for template in templates {
             do throws(UnreadableRecord) {
                 let subject = try composer.compose(template, from: record, document, header)
@@ -175,13 +185,14 @@ extension EventDecoder {
                 }
             } catch {
                 guard skips, Self.isMissing(error) else { throw error }
+                missing = missing ?? error
             }
         }
-        guard let event else { throw .leftOut }
+        guard let event else { throw missing ?? .leftOut }
         return event
     }
 
-    static func kinds(
+    private static func kinds(
         _ value: JSONValue?, _ path: FieldPath
     ) throws(UnreadableRecord) -> [String] {
         var kinds: [String] = []
@@ -198,7 +209,7 @@ extension EventDecoder {
         return kinds
     }
 
-    static func classes(
+    private static func classes(
         _ value: JSONValue?, _ path: FieldPath
     ) throws(UnreadableRecord) -> TokenClassSet {
         var classes: TokenClassSet = []
@@ -221,7 +232,7 @@ extension EventDecoder {
 
     // MARK: Pushes
 
-    mutating func fill(
+    private mutating func fill(
         _ event: inout Event, _ fields: TopicBinding, _ record: EventRecord,
         _ document: RecordDocument?, _ now: WallTime, _ header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) {

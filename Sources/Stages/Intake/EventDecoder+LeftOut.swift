@@ -5,32 +5,55 @@ package import PushModel
 internal import RecordFormats
 internal import Simdjson
 
+/// Why a binding leaves a record out: a clause.
+package struct LeftOutReason: Sendable, Equatable {
+    /// What the binding wants. It is the same for all records that lack it, however they do.
+    package let demand: String
+    /// The type of what the record has instead; nil where there is nothing to tell of it.
+    let found: String?
+
+    init(_ demand: String, found: String? = nil) {
+        self.demand = demand
+        self.found = found
+    }
+
+    package var text: String { demand + (found.map { ", and the record has \($0)" } ?? "") }
+}
+
 /// Why bindings leave records out, for people who ask. It is found by reading the record once more, so
 /// that those that nobody asks about cost nothing for it.
 extension EventDecoder {
     /// - Parameter record: one for which `decode` has returned nil.
-    /// - Returns: a clause without anything of the record's content.
+    /// - Returns: a reason without anything of the record's content, but for the letters of an
+    ///   operation that is none of Debezium's.
     package mutating func reasonLeftOut(
         _ record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
-    ) -> String {
+    ) -> LeftOutReason {
         let record = withoutByteOrderMark(record)
         guard let number = bindings[record.binding].fields else {
-            return ProbeRecord.hasKey(record.key)
-                ? "it is what lamplighter check leaves" : "a field of its subject is missing"
+            return LeftOutReason("it is what lamplighter check leaves")
         }
+        // What is remarkable about the record is counted already.
+        let counted = notes[record.binding]
+        defer { notes[record.binding] = counted }
         do throws(UnreadableRecord) {
-            return try reason(record, fieldBindings[number], number, now, header)
+            let fields = fieldBindings[number]
+            if let refusal = try refusal(of: record, fields, number, header) { return refusal }
+            composer.begin()
+            _ = try event(of: record, fields, number, now, header)
+            return LeftOutReason("it is an event now")
         } catch {
-            return Self.isMissing(error) ? "\(error.message) (missing: skip)" : error.message
+            return LeftOutReason("\(error.message) (missing: skip)")
         }
     }
 
-    private mutating func reason(
-        _ record: EventRecord, _ fields: TopicBinding, _ number: Int, _ now: WallTime,
+    /// What a record must be for its fields to be asked for; nil if it is.
+    private mutating func refusal(
+        of record: EventRecord, _ fields: TopicBinding, _ number: Int,
         _ header: EventRecord.HeaderLookup
-    ) throws(UnreadableRecord) -> String {
+    ) throws(UnreadableRecord) -> LeftOutReason? {
         if fields.decode == .debezium, record.value.map(\.isEmpty) ?? true {
-            return "it is a tombstone"
+            return LeftOutReason("it is a tombstone")
         }
         let (record, key) = try plain(record, number: number, header)
         var document: RecordDocument?
@@ -40,39 +63,12 @@ extension EventDecoder {
             guard error.isLeftOut, let value = record.value else { throw error }
             let operation = RecordDocument.operation(of: try parser.object(value))
             let wanted = RowOperation.allCases.filter(fields.operations.contains).map(\.rawValue)
-            return "its operation is \(operation), and operations has "
-                + wanted.joined(separator: ", ")
+            return LeftOutReason(
+                "its operation is \(operation), and operations has "
+                    + wanted.joined(separator: ", "))
         }
-        if bindings[record.binding].details.hasKeyConditions { _ = try key.get() }
         document?.key = try? key.get()
-        if let document {
-            for condition in fields.conditions {
-                if let refusal = condition.refusal(in: document) { return refusal }
-            }
-            if let absence = document.absence, fields.needsRow { throw absence }
-        }
-        _ = try key.get()
-        let subject = try firstSubject(of: record, fields.templates, document, header)
-        if let path = fields.kindsFrom { _ = try Self.kinds(document?[path], path) }
-        if let path = fields.classesFrom { _ = try Self.classes(document?[path], path) }
-        if fields.push.isSet {
-            var event = try plainEvent(subject: subject, record, header, now)
-            try fill(&event, fields, record, document, now, header)
-        }
-        return "a field is missing (missing: skip)"
-    }
-
-    private mutating func firstSubject(
-        of record: EventRecord, _ templates: [SubjectTemplate], _ document: RecordDocument?,
-        _ header: EventRecord.HeaderLookup
-    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
-        composer.begin()
-        var failure: UnreadableRecord?
-        for template in templates {
-            do throws(UnreadableRecord) {
-                return try composer.compose(template, from: record, document, header)
-            } catch { failure = failure ?? error }
-        }
-        throw failure ?? UnreadableRecord(.missingSubject, "no subject can be made")
+        guard let document else { return nil }
+        return fields.conditions.lazy.compactMap { $0.refusal(in: document) }.first
     }
 }

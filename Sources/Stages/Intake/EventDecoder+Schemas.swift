@@ -86,7 +86,9 @@ extension EventDecoder {
         guard let json = try keyJSON(of: record, number: number, header), json.count > 0 else {
             return nil
         }
-        guard var value = try? keyParser.parse(json) else { throw KeyFormat.noJSON(json) }
+        guard var value = try? keyParser.parse(json) else {
+            throw KeyFormat.noJSON(json, most: keyParser.bytesMax)
+        }
         let (decode, format) = (fieldBindings[number].decode, fieldBindings[number].keySchema)
         // With schemas enabled Connect's converter puts the key under `payload`.
         if decode == .debezium || format == .json { value = value.connectPayload }

@@ -352,10 +352,11 @@ package struct EventDecoder: ~Copyable {
 
     // MARK: Events
 
-    /// The record's timestamp, or `now` where Kafka has none. It is never so far ahead that a life
+    /// The record's timestamp, or `now` where that is none. It is never so far ahead that a life
     /// added to it would overflow.
     static func recordTime(_ record: EventRecord, _ now: WallTime) -> WallTime {
-        record.timestamp.milliseconds < 0 ? now : min(record.timestamp, latest(from: now))
+        RecordMoment.isTimestamp(record.timestamp)
+            ? min(record.timestamp, latest(from: now)) : now
     }
 
     static func moment(of record: EventRecord, _ now: WallTime) -> RecordMoment {
@@ -408,9 +409,9 @@ package struct EventDecoder: ~Copyable {
 
         let recorded = Self.recordTime(record, now)
         var time = fields.time ?? recorded
-        // It would lengthen the life of the event's pushes. A timestamp of 1970 is none.
-        let reference = record.timestamp.milliseconds > 0 ? recorded : now
-        if time.milliseconds - reference.milliseconds > RecordMoment.aheadMaxMilliseconds {
+        // It would lengthen the life of the event's pushes. A record may be older than its event:
+        // some producers copy the timestamp of another one.
+        if RecordMoment.isFar(time, after: max(recorded, now), .ofEvent) {
             notes[record.binding].add(.timeAhead)
             time = recorded
         }

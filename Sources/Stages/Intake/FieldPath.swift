@@ -86,7 +86,7 @@ struct RecordDocument {
         guard isChange, path.version != .key,
             let row = path.version == .before ? before : path.version == .after ? after : current
         else { return false }
-        return (row[path.pointer] ?? row[path.column])?.isUnavailable ?? false
+        return (row[path.pointer] ?? row[path.column])?.unwrapped.isUnavailable ?? false
     }
 
     private func value(_ found: JSONValue) -> JSONValue? {

@@ -36,12 +36,13 @@ package enum KeyFormat: Sendable, Hashable {
                 "the record's key has \(key.count) bytes, and keySchema: int\(count * 8) reads an "
                     + "integer in \(count): \(remedy(for: key))")
         }
-        // Digits as text would make a number that nobody means.
-        guard !key.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        // Eight digits of text would be a number beyond 3.4e18, which nobody counts up to. Four are
+        // as good a number as any.
+        guard count < 8 || !key.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw UnreadableRecord(
                 .invalidKey,
-                "the record's key is \(count) digits, of which keySchema: int\(count * 8) would "
-                    + "make another number: \(remedy(for: key))")
+                "the record's key is 8 digits, of which keySchema: int64 would make another "
+                    + "number: \(remedy(for: key))")
         }
         var value: Int64 = key[0] & 0x80 == 0 ? 0 : -1
         for byte in key { value = value << 8 | Int64(byte) }
@@ -49,9 +50,16 @@ package enum KeyFormat: Sendable, Hashable {
         text.withUTF8 { _ = digits.append(UnsafeRawBufferPointer($0)) }
     }
 
-    /// What is wrong with a key of which JSON is read, and which is none.
-    static func noJSON(_ key: UnsafeRawBufferPointer) -> UnreadableRecord {
-        UnreadableRecord(
+    /// What is wrong with a key of which JSON is read, and of which none can be.
+    /// - Parameter most: how many bytes of JSON are read.
+    static func noJSON(_ key: UnsafeRawBufferPointer, most: Int) -> UnreadableRecord {
+        guard key.count <= most else {
+            return UnreadableRecord(
+                .invalidJSON,
+                "the key, of which fields are read, is too long for that: it has \(key.count) "
+                    + "bytes, and the most is \(most)")
+        }
+        return UnreadableRecord(
             .invalidJSON,
             "the key is no JSON, of which fields are read; it has \(key.count) bytes: "
                 + (beginsAsJSON(key)

@@ -98,9 +98,10 @@ package struct RecordCondition: Sendable, Equatable {
 
     /// The first demand that a record does not meet, and the type of what the record has; nil if it
     /// meets all.
-    func refusal(in document: RecordDocument) -> String? {
+    func refusal(in document: RecordDocument) -> LeftOutReason? {
         guard let test = tests.first(where: { !holds($0, document) }) else { return nil }
-        return "\(field.text) must be \(test.words), and the record has \(met(test, document))"
+        return LeftOutReason(
+            "\(field.text) must be \(test.words)", found: met(test, document))
     }
 
     private func met(_ test: Test, _ document: RecordDocument) -> String {
@@ -136,9 +137,9 @@ package struct RecordCondition: Sendable, Equatable {
         return nil
     }
 
-    /// Whether it asks if the field is there.
-    var asksWhetherThere: Bool {
-        tests.contains { if case .exists = $0 { true } else { false } }
+    /// Whether it judges the field itself, not only if that has changed.
+    var judgesValue: Bool {
+        tests.contains { if case .changed = $0 { false } else { true } }
     }
 
     /// Whether it compares the rows before and after a change.

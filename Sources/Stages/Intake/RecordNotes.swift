@@ -13,9 +13,9 @@ package struct RecordNote: Hashable, Sendable {
         case attribute
         /// A member of an event that nobody reads looks like a push.
         case strayPush
-        /// An event's own time is far after its record's.
+        /// An event's own time is far after its record's and the worker's.
         case timeAhead
-        /// A column that the database did not send was taken as missing, where that decides something.
+        /// A column that the database did not send is taken as missing, which decides something.
         case unsentColumn
     }
 
@@ -60,15 +60,15 @@ extension RecordNote {
     static let timeAhead = RecordNote(
         kind: .timeAhead,
         message:
-            "time is more than an hour after the record's own time, which was taken in its place: "
-            + "check the producer's clock")
+            "time is more than an hour after both its record and the worker's clock, and the "
+            + "record's time was taken in its place: check the producer's clock")
 
     static func unsentColumn(_ field: FieldPath) -> RecordNote {
         RecordNote(
             kind: .unsentColumn,
             message:
-                "the database did not send \(field.text), since it has not changed, so that exists "
-                + "and default take it as missing: PostgreSQL sends it with REPLICA IDENTITY FULL")
+                "the database did not send \(field.text), since it has not changed, so that it is "
+                + "taken as missing: PostgreSQL sends it with REPLICA IDENTITY FULL")
     }
 }
 

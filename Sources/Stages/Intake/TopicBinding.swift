@@ -103,7 +103,8 @@ package struct TopicBinding: Sendable, Equatable {
     /// The fields of which it matters that they are missing, each once.
     var fieldsThatMayBeMissing: [FieldPath] {
         let fields =
-            conditions.filter(\.asksWhetherThere).map(\.field)
+            conditions.filter(\.judgesValue).map(\.field)
+            + [kindsFrom, classesFrom].compactMap(\.self)
             + (push.payload?.fieldsWithDefault ?? [])
         var known: Set<FieldPath> = []
         return fields.filter { known.insert($0).inserted }

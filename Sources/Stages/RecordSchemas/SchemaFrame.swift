@@ -42,7 +42,10 @@ package struct SchemaFrame {
                 .frame,
                 "the four bytes of the schema's number are 0: Apicurio's serializers write it in "
                     + "eight unless they are told otherwise, so have the producer set "
-                    + "apicurio.registry.as-confluent to true")
+                    + "apicurio.registry.as-confluent to true"
+                    + (bytes.count == 8
+                        ? "; a key that is an integer in 8 bytes also begins so: say keySchema: "
+                            + "int64" : ""))
         }
         schema = SchemaID(rawValue: number)
         content = UnsafeRawBufferPointer(rebasing: bytes[Self.bytes...])

@@ -5,8 +5,8 @@ internal import Intake
 internal import PushModel
 internal import RecordFormats
 
-/// A record of an events topic. The input: a line of two digits (the binding, the routing), the
-/// key, lines `name: value` of headers up to an empty one, the value.
+/// A record of an events topic. The input: perhaps its timestamp (`@-1`), a line of two digits (the
+/// binding, the routing), the key, lines `name: value` of headers up to an empty one, the value.
 enum EventsTarget {
     /// One of each way of reading a record.
     private static let bindings: [TopicBinding] = {
@@ -50,6 +50,7 @@ enum EventsTarget {
 
     static func run(_ input: UnsafeRawBufferPointer) throws {
         var input = FuzzInput(input)
+        let timestamp = input.timestamp()
         let choice = input.line()
         let routing = choice?.dropFirst().first == 0x30 ? RecordWorld.small : RecordWorld.large
         let key = input.field()
@@ -62,7 +63,7 @@ enum EventsTarget {
         try lend(key, value) { key, value in
             let record = EventRecord(
                 binding: Int(choice?.first ?? 0x30) % bindings.count, key: key, value: value,
-                timestamp: RecordWorld.now)
+                timestamp: timestamp)
             let decoded: Event?
             do throws(UnreadableRecord) {
                 decoded = try decoder.decode(record, now: RecordWorld.now) { name in
@@ -73,10 +74,10 @@ enum EventsTarget {
                 let reason = decoder.reasonLeftOut(record, now: RecordWorld.now) { name in
                     headers.last { $0.name == name }?.value.lent
                 }
-                return try promise(!reason.isEmpty, "left out for no reason")
+                return try promise(!reason.text.isEmpty, "left out for no reason")
             }
             try promiseBounds(of: event, routing)
-            try promiseReturn(of: event, routing, settings)
+            try promiseReturn(of: event, at: timestamp, routing, settings)
         }
         withExtendedLifetime(headers) {}
     }
@@ -119,7 +120,8 @@ enum EventsTarget {
 
     /// An event that is written again as a shard of itself says the same.
     private static func promiseReturn(
-        of event: Event, _ routing: RoutingTable, _ settings: EventSettings
+        of event: Event, at timestamp: WallTime, _ routing: RoutingTable,
+        _ settings: EventSettings
     ) throws {
         var draft = EventDraft(event, app: routing.name(of: event.app))
         draft.shard =
@@ -132,7 +134,7 @@ enum EventsTarget {
         var decoder = try EventDecoder(bindings: bindings, routing: routing, settings: settings)
         try lend(ExactBytes(key), ExactBytes(value)) { key, value in
             let record = EventRecord(
-                binding: shardBinding, key: key, value: value, timestamp: RecordWorld.now)
+                binding: shardBinding, key: key, value: value, timestamp: timestamp)
             let decoded: Event?
             do throws(UnreadableRecord) {
                 decoded = try decoder.decode(record, now: RecordWorld.now) { _ in nil }

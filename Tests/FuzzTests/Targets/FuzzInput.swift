@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// Takes an input apart from the front. Text targets use lines, so that a person can write an
 /// input: a line `-` stands for nothing.
 struct FuzzInput {
@@ -30,6 +32,13 @@ struct FuzzInput {
     mutating func field() -> ExactBytes? {
         guard let line = line(), !line.elementsEqual("-".utf8) else { return nil }
         return ExactBytes(line)
+    }
+
+    /// Takes a record's timestamp, if a line such as `@-1` gives one.
+    mutating func timestamp() -> WallTime {
+        guard rest.first == UInt8(ascii: "@"), let line = line() else { return RecordWorld.now }
+        let number = Int64(String(decoding: line.dropFirst(), as: UTF8.self))
+        return number.map { WallTime(milliseconds: $0) } ?? RecordWorld.now
     }
 
     /// What is left in memory of its own size; nil for `-`.

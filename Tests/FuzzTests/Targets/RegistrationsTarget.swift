@@ -4,12 +4,14 @@
 internal import PushModel
 internal import RecordFormats
 
-/// A record of the registrations topic. The input: the key, the value.
+/// A record of the registrations topic. The input: perhaps its timestamp (`@-1`), the key, the
+/// value.
 enum RegistrationsTarget {
     private static let rowsMax = 500
 
     static func run(_ input: UnsafeRawBufferPointer) throws {
         var input = FuzzInput(input)
+        let timestamp = input.timestamp()
         let key = input.field()
         let value = input.value
         var decoder = RegistrationDecoder(
@@ -17,7 +19,7 @@ enum RegistrationsTarget {
         var read = Registration()
         let change: RegistrationChange
         do throws(UnreadableRecord) {
-            change = try decode(key, value, &decoder, into: &read)
+            change = try decode(key, value, timestamp, &decoder, into: &read)
         } catch { return try promiseReason(error) }
         try promiseBounds(of: read)
         guard change == .replaced else {
@@ -27,25 +29,26 @@ enum RegistrationsTarget {
         let rewritten = RegistrationEncoder.value(try draft(of: read))
         do throws(UnreadableRecord) {
             // The normalised key finds what the written one did.
-            _ = try decode(ExactBytes(read.key), ExactBytes(rewritten), &decoder, into: &again)
+            _ = try decode(
+                ExactBytes(read.key), ExactBytes(rewritten), timestamp, &decoder, into: &again)
         } catch { throw BrokenPromise(description: "written again: \(error.message)") }
         try promise(
             again.key == read.key && again.app == read.app
                 && again.environment == read.environment
-                && again.registeredAt == read.registeredAt
+                && again.registeredAt.rfc3339 == read.registeredAt.rfc3339
                 && again.rows.map { again.content(of: $0) }
                     == read.rows.map { read.content(of: $0) },
             "written again it says otherwise")
     }
 
     private static func decode(
-        _ key: ExactBytes?, _ value: ExactBytes?, _ decoder: inout RegistrationDecoder,
-        into registration: inout Registration
+        _ key: ExactBytes?, _ value: ExactBytes?, _ timestamp: WallTime,
+        _ decoder: inout RegistrationDecoder, into registration: inout Registration
     ) throws(UnreadableRecord) -> RegistrationChange {
         let change = lend(key, value) { key, value in
             Result { () throws(UnreadableRecord) in
                 try decoder.decode(
-                    key: key, value: value, timestamp: RecordWorld.now, into: &registration)
+                    key: key, value: value, timestamp: timestamp, into: &registration)
             }
         }
         return try change.get()

@@ -4,14 +4,22 @@
 internal import PushModel
 internal import RecordFormats
 
-/// A record of the suppressions topic. The input: the key, the value.
+/// A record of the suppressions topic. The input: perhaps its timestamp (`@-1`), the key, the
+/// value.
 enum SuppressionsTarget {
     static func run(_ input: UnsafeRawBufferPointer) throws {
+        var input = FuzzInput(input)
+        let timestamp = input.timestamp()
         try TokenRecordPromises.check(
-            input,
+            input.rest,
             read: { decoder, key, value, about throws(UnreadableRecord) in
-                try decoder.suppression(
-                    key: key, value: value, timestamp: RecordWorld.now, into: &about)
+                var suppression = try decoder.suppression(
+                    key: key, value: value, timestamp: timestamp, into: &about)
+                // An instant outside of the years that can be written becomes the nearest within.
+                if let instant = suppression?.registeredAt {
+                    suppression?.registeredAt = WallTime(rfc3339: instant.rfc3339)!
+                }
+                return suppression
             },
             check: { (suppression: Suppression) in
                 try promise(
