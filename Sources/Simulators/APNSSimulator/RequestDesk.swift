@@ -18,7 +18,7 @@ final class RequestDesk: ServerRequests {
     var streamLimit: Int
     private(set) var credential: ConnectionCredential
     private let judge: RequestJudge
-    private let turn: ServingTurn
+    let turn: ServingTurn
     private let keepsHeaders: Bool
     /// When the last request came; before the first, when the connection was accepted.
     private var heardAt: Int64

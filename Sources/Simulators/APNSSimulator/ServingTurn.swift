@@ -24,10 +24,19 @@ final class ServingTurn {
     var delay: AnswerDelay
     private var streamsToRefuse = 0
     private var random = SplitMix64(seed: .random(in: .min ... .max))
+    private let counters: SimulatorCounters
 
-    init(options: SimulatorOptions) {
+    init(options: SimulatorOptions, counters: SimulatorCounters = SimulatorCounters()) {
+        self.counters = counters
         streamLimit = options.streamLimit
         delay = options.delay
+    }
+
+    /// Adds the turn's counts to those of all threads. Whoever has read an answer finds it counted, so
+    /// this comes before answers are written.
+    func publishCounts() {
+        counters.add(counts)
+        counts = SimulatorCounts()
     }
 
     func refuseStreams(_ count: Int) { streamsToRefuse = max(0, count) }

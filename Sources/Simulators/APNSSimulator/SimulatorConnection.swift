@@ -102,6 +102,7 @@ final class SimulatorConnection {
     func write() {
         guard state == .open || state == .leaving else { return }
         wantsWritable = false
+        desk.turn.publishCounts()
         while fillOutput() {
             let transfer = output.withUnsafeBytes {
                 tls.write(UnsafeRawBufferPointer(rebasing: $0[outputStart..<outputEnd]))

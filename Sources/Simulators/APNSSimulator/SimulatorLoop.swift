@@ -61,7 +61,7 @@ final class SimulatorLoop {
         if let path = shared.options.logPath {
             log = try AnswerLog(path: path, logger: shared.logger)
         }
-        turn = ServingTurn(options: shared.options)
+        turn = ServingTurn(options: shared.options, counters: shared.counters)
         turn.now = SystemClock.monotonicNanoseconds()
         judge = RequestJudge(shared: shared, now: turn.now)
         epoll = try Epoll(eventsMax: 256)
@@ -140,8 +140,7 @@ final class SimulatorLoop {
                 drop(connection)
             }
         }
-        shared.counters.add(turn.counts)
-        turn.counts = SimulatorCounts()
+        turn.publishCounts()
     }
 
     // MARK: Connections
@@ -260,7 +259,6 @@ final class SimulatorLoop {
             drop(connection)
         }
         log?.flush()
-        shared.counters.add(turn.counts)
-        turn.counts = SimulatorCounts()
+        turn.publishCounts()
     }
 }
