@@ -21,6 +21,16 @@ internal import Testing
             #"{"payload":{"aps":{"timestamp":1795262400,"event":"end"}},"pushType":"liveactivity"}"#,
             "liveactivity"
         ),
+        (
+            #"{"payload":{"aps":{"timestamp":1795262400,"event":"end","content-state":null}}}"#,
+            "liveactivity"
+        ),
+        (
+            #"{"payload":{"aps":{"timestamp":1795262400,"event":"end","alert":"x"}}}"#,
+            "liveactivity"
+        ),
+        (#"{"payload":{"aps":{"event":"end","alert":"x"}}}"#, "alert"),
+        (#"{"payload":{"aps":{"timestamp":1,"event":"update","alert":"x"}}}"#, "alert"),
         (#"{"pushType":"background"}"#, "background"), (#"{"pushType":"location"}"#, "location"),
         (#"{"pushType":"voip","payload":{"a":1}}"#, "voip"),
         (#"{"pushType":"pushtotalk","payload":{}}"#, "pushtotalk"),
@@ -48,6 +58,7 @@ internal import Testing
         (#"{"pushType":"controls","payload":{"aps":{}}}"#, .invalidPayload),
         (#"{"payload":{"domain":"d"}}"#, .invalidPayload),
         (#"{"pushType":"mdm","payload":{}}"#, .invalidField),
+        (#"{"payload":{"aps":{"event":"end"}}}"#, .invalidPayload),
         (#"{"payload":{"aps":{"content-state":{},"event":"update"}}}"#, .invalidPayload),
         (#"{"payload":{"aps":{"content-state":{},"timestamp":1795262400}}}"#, .invalidPayload),
         (

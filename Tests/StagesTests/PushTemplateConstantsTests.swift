@@ -67,6 +67,12 @@ internal import Testing
             (Self.activity(["timestamp": .literal("0")]), nil, "/aps/timestamp"),
             (Self.activity(["content-state": .list([])]), nil, "/aps/content-state"),
             (Self.activity(["content-state": nil]), .liveActivity, "/aps/content-state"),
+            (
+                Self.activity([
+                    "event": .text("end"), "timestamp": .literal("7"), "content-state": .nothing,
+                    "stale-date": .text("soon"),
+                ]), nil, "/aps/stale-date"
+            ),
             (Self.activity(["attributes-type": .literal("1")]), nil, "/aps/attributes-type"),
             (Self.activity(["attributes": nil]), nil, "/aps/attributes"),
             (Self.activity(["alert": nil]), nil, "/aps/alert"),
@@ -99,6 +105,7 @@ internal import Testing
             (Self.activity([:]), nil), (Self.activity(["event": .text("{/event}")]), nil),
             (Self.activity(["event": .text("update"), "attributes": nil, "alert": nil]), nil),
             (Self.activity(["event": .text("end"), "content-state": nil]), .liveActivity),
+            (Self.activity(["event": .text("end"), "content-state": .nothing]), nil),
             (Self.activity(["timestamp": .literal("1795241520")]), nil),
             (
                 Self.activity(["stale-date": .text("{/until}"), "relevance-score": .literal("7.5")]

@@ -20,7 +20,7 @@ extension EventPayload {
             rule(if: [present(hasPayload), untold], then: [(payload, bodies(of: telling))]),
             rule(
                 if: [present(hasPayload), untold, present([(priority, constant("10"))])],
-                then: [(payload, bodies(of: interruptions + [contentState]))]),
+                then: [(payload, bodies(of: interruptions + activities))]),
         ]
         for row in PushType.builtIn {
             let named = present([(type, constant("\"\(row.name)\""))])
@@ -38,7 +38,7 @@ extension EventPayload {
             conditions.append(
                 rule(if: [named, present(hasPayload)], then: [(payload, bodies(of: dictionary))]))
         }
-        let activity = [("payload", bodies(of: [contentState]))]
+        let activity = [("payload", bodies(of: activities))]
         conditions.append(
             rule(
                 if: [present(hasPayload), untold, present(activity)],
@@ -65,7 +65,7 @@ extension EventPayload {
     // MARK: Dictionaries
 
     /// The dictionaries that tell their push type.
-    private static var telling: [JSONText] { interruptions + [background, contentState] }
+    private static var telling: [JSONText] { interruptions + [background] + activities }
 
     private static var interruptions: [JSONText] {
         ["alert", "badge", "sound"].map { present([($0, isThere)]) }
@@ -75,8 +75,13 @@ extension EventPayload {
         present([("content-available", constant("1"))])
     }
 
-    private static var contentState: JSONText {
-        present([("content-state", isThere)])
+    /// Those of Live Activities.
+    private static var activities: [JSONText] {
+        let end = ("event", constant("\"\(ActivityChange.Event.end.rawValue)\""))
+        return [
+            present([("content-state", isThere)]),
+            present([end, ("timestamp", [("type", "number")].schema)]),
+        ]
     }
 
     private static var liveActivity: JSONText {

@@ -118,6 +118,12 @@ extension EventPayload {
         if aps.contains(where: { $0.key.equals("content-state") && !$0.value.isNull }) {
             return .liveActivity
         }
+        // An end may be without a state, and have an alert.
+        if aps["event"]?.string.flatMap(ActivityChange.Event.init) == .end,
+            aps["timestamp"]?.kind == .number
+        {
+            return .liveActivity
+        }
         if interrupts(aps) { return .alert }
         return aps["content-available"]?.integer == 1 ? .background : nil
     }
@@ -125,7 +131,7 @@ extension EventPayload {
     private static var untold: UnreadableRecord {
         .payload(
             "payload.aps needs alert, badge or sound, or \"content-available\": 1, or "
-                + "content-state: without any of them APNs accepts the push and the device ignores "
+                + "content-state, or event: end with a timestamp: without any of them APNs accepts the push and the device ignores "
                 + "it. Other types of push are named by pushType")
     }
 

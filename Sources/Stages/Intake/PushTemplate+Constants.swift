@@ -92,6 +92,11 @@ extension PushTemplate {
         let state = aps["content-state"] ?? .absent
         if state.isUnknown { return .record }
         if state.isThere { return .payload(.liveActivity) }
+        switch end(aps) {
+        case true?: return .payload(.liveActivity)
+        case nil: return .record
+        case false?: break
+        }
         let interrupts = interruptions.compactMap { aps[$0] }
         if interrupts.contains(where: \.isThere) { return .payload(.alert) }
         if interrupts.contains(where: \.isUnknown) { return .record }
@@ -100,6 +105,16 @@ extension PushTemplate {
         case .literal("1"): return .payload(.background)
         default: return .nothing
         }
+    }
+
+    /// Whether it is the end of a Live Activity, which may be without a state; nil if the record says so.
+    private static func end(_ aps: [String: Known]) -> Bool? {
+        let event = aps["event"] ?? .absent
+        let timestamp = aps["timestamp"] ?? .absent
+        guard event == .text("end") || event == .someText || event.isUnknown,
+            timestamp.mayBe(.number)
+        else { return false }
+        return event == .text("end") && !timestamp.isUnknown ? true : nil
     }
 
     // MARK: Problems
@@ -137,7 +152,7 @@ extension PushTemplate {
             place: place,
             problem:
                 "nothing says which type of push it is: write push.type, or alert, badge, sound, "
-                + "content-available: 1 or content-state in aps")
+                + "content-available: 1, content-state, or event: end with a timestamp in aps")
     }
 
     private static func problem(
