@@ -59,6 +59,8 @@ package struct EventInquiry: Sendable {
             topics: [pipeline.book.settings.eventTopics[record.binding]]
         ).filter { $0.endedAt == nil }
         var decoder = EventDecoder(like: pipeline.fanOut.decoder)
+        var record = record
+        record.key = record.key.map { decoder.key(typed: $0, of: record.binding) }
         return record.lend { record, header in
             do throws(UnreadableRecord) {
                 guard let event = try decoder.decode(record, now: now.wall, header: header) else {

@@ -56,6 +56,23 @@ internal import Testing
         #expect(fixture.trial("dor").counts.isEmpty)
     }
 
+    @Test(
+        arguments: [
+            (KeyFormat.int64, "42", "42"), (.int64, "-7000000000", "-7000000000"),
+            (.int32, "-1", "-1"), (.int32, "7000000000", nil), (.int64, "door", nil),
+            (.json, "42", "42"), (nil, "42", "42"),
+        ] as [(KeyFormat?, String, String?)])
+    func `a typed key is the number where keys are numbers`(
+        format: KeyFormat?, key: String, subject: String?
+    ) throws {
+        var binding = TopicBinding(
+            decode: .key, subject: try SubjectTemplate("{key}"), app: PipelineFixture.app)
+        binding.keySchema = format
+        let found = fixture(bindings: [binding]).trial(key)
+        #expect(found.event.map { String(decoding: $0.subject, as: UTF8.self) } == subject)
+        #expect((found.unreadable == nil) == (subject != nil))
+    }
+
     @Test func `a record's filters pass over other kinds, environments and classes`() {
         let fixture = fixture()
         expect(

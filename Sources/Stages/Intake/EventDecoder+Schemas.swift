@@ -95,6 +95,12 @@ extension EventDecoder {
         return decode == .debezium ? rows.key(value) : value
     }
 
+    /// A key that somebody has typed, as the records of a topic have it.
+    package func key(typed text: [UInt8], of binding: Int) -> [UInt8] {
+        guard let number = bindings[binding].fields else { return text }
+        return fieldBindings[number].keySchema?.key(typed: text) ?? text
+    }
+
     /// The key as JSON, as far as its format tells.
     private mutating func keyJSON(
         of record: EventRecord, number: Int, _ header: EventRecord.HeaderLookup

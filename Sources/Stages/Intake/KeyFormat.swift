@@ -50,6 +50,15 @@ package enum KeyFormat: Sendable, Hashable {
         text.withUTF8 { _ = digits.append(UnsafeRawBufferPointer($0)) }
     }
 
+    /// The bytes of a key whose digits somebody has typed; nil unless keys are integers of so many bytes.
+    func key(typed digits: [UInt8]) -> [UInt8]? {
+        guard case .integer(let count) = self,
+            let value = Int64(String(decoding: digits, as: UTF8.self)),
+            count == 8 || Int32(exactly: value) != nil
+        else { return nil }
+        return (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+    }
+
     /// What is wrong with a key of which JSON is read, and of which none can be.
     /// - Parameter most: how many bytes of JSON are read.
     static func noJSON(_ key: UnsafeRawBufferPointer, most: Int) -> UnreadableRecord {
