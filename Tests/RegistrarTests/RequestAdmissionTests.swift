@@ -72,6 +72,8 @@ internal import Testing
         #expect(status(ask(.post, Self.base + "/batch")) == 401)
         #expect(status(ask(.put, "/v2/x")) == 404)
         #expect(status(ask(.post, Self.installation + "/controls")) == 405)
+        // Before what else is wrong with the path.
+        #expect(status(ask(.post, Self.installation + ",/controls")) == 405)
     }
 
     @Test func `a caller pays for what it sends, and may send no other app's`() {

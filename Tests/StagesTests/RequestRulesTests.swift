@@ -97,6 +97,33 @@ import Testing
     }
 
     @Test(arguments: [
+        ("a,b/environments/production/batch", "app", ["POST"]),
+        ("a,b/environments/sandbox/installations/i", "app", ["GET", "DELETE"]),
+        ("a/environments/staging/installations/i", "environment", ["GET", "DELETE"]),
+        ("a/environments/production/installations/,/attest", "installation", ["POST"]),
+        ("a/environments/production/installations/,/attest/challenge", "installation", ["POST"]),
+        (
+            "a/environments/production/installations/,/controls", "installation",
+            ["GET", "PUT", "DELETE"]
+        ),
+        (
+            "a/environments/production/installations/i/widgets/,", "handler",
+            ["GET", "PUT", "DELETE"]
+        ),
+    ])
+    func `a name that is not allowed leaves a path the methods of its kind`(
+        path: String, part: String, methods: [String]
+    ) {
+        let failure = #expect(throws: RegistrarRoute.Failure.self) {
+            try RegistrarRoute(path: "/v1/apps/" + path)
+        }
+        guard case .invalid(part, _, methods)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+    }
+
+    @Test(arguments: [
         (#"{"sequence":1,"sequence":2,"targets":[]}"#, "/sequence"),
         (#"{"targets":[{"token":"aa","token":"bb"}]}"#, "/targets/0/token"),
         (#"{"targets":[],"more":[1,{"a/b":{},"a/b":1}]}"#, "/more/1/a~1b"),

@@ -58,16 +58,9 @@ extension RegistrarService {
         do throws(RegistrarRoute.Failure) {
             route = try RegistrarRoute(path: question.path)
         } catch {
-            return .failure(Refusal(Self.problem(of: error)))
+            return .failure(Self.refusal(of: question, error))
         }
-        guard route.methods.contains(question.method.rawValue) else {
-            var reply = RegistrarReply(
-                Problem(
-                    .methodNotAllowed, "the path has no \(question.method.rawValue)",
-                    remedy: "use \(route.methods.joined(separator: " or "))"))
-            reply.headers["Allow"] = route.methods.joined(separator: ", ")
-            return .failure(Refusal(reply))
-        }
+        if let refusal = Self.refusal(of: question, but: route.methods) { return .failure(refusal) }
         do throws(Problem) {
             try question.check(route)
             return .success(RequestAdmission(route: route, asker: try asker(question, route)))
@@ -76,12 +69,29 @@ extension RegistrarService {
         }
     }
 
-    private static func problem(of failure: RegistrarRoute.Failure) -> Problem {
+    private static func refusal(
+        of question: HTTPQuestion, _ failure: RegistrarRoute.Failure
+    ) -> Refusal {
         switch failure {
-        case .notFound: Problem(.notFound, "this path is none", remedy: "see /v1/openapi.json")
-        case .invalid(let part, let remedy):
-            Problem(.invalid, "the path's \(part) is not allowed", remedy: remedy, field: part)
+        case .notFound:
+            Refusal(Problem(.notFound, "this path is none", remedy: "see /v1/openapi.json"))
+        case .invalid(let part, let remedy, let methods):
+            refusal(of: question, but: methods)
+                ?? Refusal(
+                    Problem(
+                        .invalid, "the path's \(part) is not allowed", remedy: remedy, field: part))
         }
+    }
+
+    /// The refusal of a method that is none of these; nil if it is one of them.
+    private static func refusal(of question: HTTPQuestion, but methods: [String]) -> Refusal? {
+        guard !methods.contains(question.method.rawValue) else { return nil }
+        var reply = RegistrarReply(
+            Problem(
+                .methodNotAllowed, "the path has no \(question.method.rawValue)",
+                remedy: "use \(methods.joined(separator: " or "))"))
+        reply.headers["Allow"] = methods.joined(separator: ", ")
+        return Refusal(reply)
     }
 
     private func asker(

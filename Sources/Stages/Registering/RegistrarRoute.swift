@@ -18,7 +18,8 @@ package enum RegistrarRoute: Hashable, Sendable {
     package enum Failure: Error, Hashable, Sendable {
         case notFound
         /// The part of the path that has this meaning cannot be one.
-        case invalid(part: String, remedy: String)
+        /// - Parameter methods: those of such a path with a part that is allowed.
+        case invalid(part: String, remedy: String, methods: [String])
     }
 
     /// - Parameter path: percent-encoded. No name that is allowed needs an escape, but a client may
@@ -30,43 +31,51 @@ package enum RegistrarRoute: Hashable, Sendable {
             return
         }
         let parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count >= 6, parts[0].isEmpty, parts[1] == "v1", parts[2] == "apps",
+        guard parts.count >= 7, parts[0].isEmpty, parts[1] == "v1", parts[2] == "apps",
             parts[4] == "environments"
         else { throw .notFound }
-        let app = try Self.name(parts[3], "app")
-        guard let environment = PushEnvironment(name: parts[5]) else {
-            throw .invalid(part: "environment", remedy: "use production or development")
+        var wrong: (part: String, remedy: String)?
+        func expect(_ isAllowed: Bool, _ part: String, _ remedy: String) {
+            if !isAllowed, wrong == nil { wrong = (part, remedy) }
         }
-        switch Array(parts[6...]) {
-        case ["batch"]: self = .batch(environment, app: app)
-        case let rest where rest.count >= 2 && rest.count <= 4 && rest[0] == "installations":
+        let environment = PushEnvironment(name: parts[5])
+        let names = SnapshotReader.nameRemedy
+        expect(InstallationKey.isName(parts[3]), "app", names)
+        expect(environment != nil, "environment", "use production or development")
+        switch (parts[6], parts.count) {
+        case ("batch", 7): self = .batch(environment ?? .production, app: parts[3])
+        case ("installations", 8...10):
+            expect(InstallationKey.isName(parts[7]), "installation", names)
             let key = InstallationKey(
-                environment: environment, app: app,
-                installation: try Self.name(rest[1], "installation"))
-            if rest.count == 2 {
-                self = .installation(key)
-                return
+                environment: environment ?? .production, app: parts[3], installation: parts[7])
+            let route = try Self.route(below: key, parts[8...].map { $0 })
+            if case .handler(_, _, let handler) = route {
+                expect(
+                    RegistrationClass.isHandlerName(handler), "handler",
+                    RegistrationClass.handlerNameRemedy)
             }
-            if rest[2] == "attest" {
-                guard rest.count == 3 || rest[3] == "challenge" else { throw .notFound }
-                self = rest.count == 3 ? .attestation(key) : .challenge(key)
-                return
-            }
-            guard let tokenClass = RegistrationClass(rawValue: rest[2]) else { throw .notFound }
-            if rest.count == 4 {
-                guard RegistrationClass.isHandlerName(rest[3]) else {
-                    throw .invalid(
-                        part: "handler", remedy: RegistrationClass.handlerNameRemedy)
-                }
-                self = .handler(key, tokenClass, rest[3])
-            } else {
-                self =
-                    tokenClass == .controls
-                    ? .all(key, tokenClass)
-                    : .handler(key, tokenClass, RegistrationClass.defaultHandler)
-            }
+            self = route
         default: throw .notFound
         }
+        if let wrong {
+            throw .invalid(part: wrong.part, remedy: wrong.remedy, methods: methods)
+        }
+    }
+
+    /// - Parameter rest: the parts after the installation.
+    private static func route(
+        below key: InstallationKey, _ rest: [String]
+    ) throws(Failure) -> RegistrarRoute {
+        guard let first = rest.first else { return .installation(key) }
+        if first == "attest" {
+            guard rest.count == 1 || rest[1] == "challenge" else { throw .notFound }
+            return rest.count == 1 ? .attestation(key) : .challenge(key)
+        }
+        guard let tokenClass = RegistrationClass(rawValue: first) else { throw .notFound }
+        if rest.count == 2 { return .handler(key, tokenClass, rest[1]) }
+        return tokenClass == .controls
+            ? .all(key, tokenClass)
+            : .handler(key, tokenClass, RegistrationClass.defaultHandler)
     }
 
     /// The methods that the path has.
@@ -77,13 +86,6 @@ package enum RegistrarRoute: Hashable, Sendable {
         case .installation: ["GET", "DELETE"]
         case .all, .handler: ["GET", "PUT", "DELETE"]
         }
-    }
-
-    private static func name(_ text: String, _ part: String) throws(Failure) -> String {
-        guard InstallationKey.isName(text) else {
-            throw .invalid(part: part, remedy: SnapshotReader.nameRemedy)
-        }
-        return text
     }
 
     private static func decoded(_ path: String) -> String? {
