@@ -193,18 +193,22 @@ class Description(unittest.TestCase):
         described = self.registrars.folder / "described.json"
         described.write_text(json.dumps(
             without_further_members(json.loads(served) if isinstance(served, str) else served)))
-        self.make_requests(described, "negative_data_rejection")
+        self.make_requests(described, "positive", "negative_data_rejection")
 
     def test_requests_made_of_it_that_are_wrong_are_answered_as_it_says(self):
         self.make_requests(
-            f"http://127.0.0.1:{self.registrars.ports['one']}/v1/openapi.json", "positive_data_acceptance")
+            f"http://127.0.0.1:{self.registrars.ports['one']}/v1/openapi.json", "negative",
+            "positive_data_acceptance")
 
-    def make_requests(self, schema, excluded):
+    def make_requests(self, schema, kind, excluded):
+        """At length each description is tried with right and wrong requests alike; in short, each kind with
+        the description that is made for it."""
         run = subprocess.run(
             [pathlib.Path(sys.executable).with_name("schemathesis"), "run", schema, "--url",
              f"http://127.0.0.1:{self.registrars.ports['one']}", "--header",
              f"Authorization: Bearer {self.registrars.key}", "--checks", "all", "--exclude-checks", excluded,
-             "--phases", "examples,coverage,fuzzing", "--max-examples", "8" if IS_SHORT else "25", "--seed", "1"],
+             "--mode", kind if IS_SHORT else "all", "--phases", "examples,coverage,fuzzing",
+             "--max-examples", "8" if IS_SHORT else "25", "--seed", "1"],
             capture_output=True, text=True, env={**ENVIRONMENT, "NO_COLOR": "1"}, cwd=self.registrars.folder)
         lines = [line[:400] for line in run.stdout.splitlines()]
         self.assertEqual(run.returncode, 0, "\n".join(lines[-120:]))
