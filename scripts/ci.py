@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 """Runs the whole check: installs, builds once, and then runs the tests, and what needs other people's
-programs two at a time, since most of it waits.
+programs three at a time, since most of it waits.
 
 Each step says its seconds and those of CPU when it ends, and its output if it has failed. The output of
 the tests comes last, which ends with the test runner's summary; where another step has failed, its end
@@ -21,8 +21,8 @@ import time
 from command_line import ROOT, fail, start
 from process_groups import ProcessGroups
 
-# What runs other people's programs, two at a time.
-QUEUES = (("registrar", "schemas", "deploy"), ("surfaces", "examples"))
+# What runs other people's programs, three at a time.
+QUEUES = (("registrar",), ("surfaces",), ("deploy", "examples", "schemas"))
 # 12 minutes from the clone: what somebody new is asked to wait.
 FIRST_PUSH_MAX = 720
 # So that a step that hangs is told with its output, before CI's own limit ends all in silence.
@@ -81,7 +81,7 @@ def steps(is_full):
                variables=(("LAMPLIGHTER_SEEDS", "200"), ("STALL_SECONDS", "120")) if is_full else ())
     # Counts instructions, which no other program changes: it has the time that the tests leave.
     yield make("performance", "check-performance", after=("first push",), niceness=15, variables=form)
-    # After the tests, which watch the time, and two at a time: each of them runs several programs.
+    # After the tests, which watch the time, and no more at a time: each of them runs several programs.
     for queue in QUEUES:
         before = (TESTS,)
         for check in queue:
