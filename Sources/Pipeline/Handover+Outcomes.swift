@@ -150,7 +150,10 @@ extension Handover {
                 breakers, &deferral, &outbox, now: now)
             if isTried { book.counters.retried += 1 }
         case .openPoolBreaker:
-            breakers.credentialRefused(route, outcome.reason, now: now.monotonic)
+            breakers.credentialRefused(
+                route, outcome.reason,
+                word: outcome.reason == .unknown ? book.slab.reasonText(slot) : nil,
+                now: now.monotonic)
             if Self.requeue(slot, &book, now: now) { book.counters.requeued += 1 }
         case .openRouteBreaker:
             breakers.topicRefused(route, outcome.reason, now: now.monotonic)

@@ -28,6 +28,10 @@ extension `The diagnosis of a worker` {
                 "APNs answers BadEnvironmentKeyIdInToken. ", "in the credential's environments."
             ),
             (
+                .credentialRefused(.none), "APNs refuses them without a reason. ",
+                "check the credential's key, key ID, team and environments."
+            ),
+            (
                 .topicRefused(.badTopic), "APNs answers BadTopic. ",
                 "check the app's bundle identifier."
             ),
@@ -51,6 +55,21 @@ extension `The diagnosis of a worker` {
         }
         #expect(text.hasPrefix("error: Pushes of credential home in production wait: \(words)"))
         #expect(text.hasSuffix(end), "\(text)")
+    }
+
+    @Test func `a reason that nobody knows is told as APNs spells it`() {
+        let text = problem {
+            $0.breakers = [
+                TrippedBreaker(
+                    name: "credential home in production", cause: .credentialRefused(.unknown),
+                    probeIn: nil, unknownReason: "Too\nNew")
+            ]
+        }
+        #expect(
+            text.hasPrefix(
+                "error: Pushes of credential home in production wait: APNs answers "
+                    + "\("Too\nNew".printable), which Lamplighter does not know. "), "\(text)")
+        #expect(!text.contains("\n"))
     }
 
     @Test func `an APNs topic that is refused is told with its app`() {

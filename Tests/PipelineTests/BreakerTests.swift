@@ -151,6 +151,19 @@ internal import Testing
         #expect(fixture.deliverAll().count == 10)
     }
 
+    @Test func `the breaker keeps the word of a refusal that is new`() throws {
+        let fixture = tenQueued()
+        func words() -> [String?] {
+            fixture.pipeline.trippedBreakers(now: fixture.now).map(\.unknownReason)
+        }
+        let pushes = fixture.take(2)
+        fixture.slab.keepReason("KeyTooNew", of: pushes[0].slot)
+        fixture.answer(pushes[0], 403, .unknown)
+        #expect(words() == ["KeyTooNew"])
+        fixture.answer(pushes[1], 403, .invalidProviderToken)
+        #expect(words() == [nil])
+    }
+
     @Test func `a new key is tried at once, however long the old one has been refused`() {
         let fixture = tenQueued()
         for _ in 0..<20 {

@@ -55,6 +55,9 @@ package enum APNSAdvice {
                 + "a credential of its own, with just its apps and its environment"
         case .badEnvironmentKeyIdInToken:
             "the key is for the other environment; name only its own in the credential's environments"
+        case .none:
+            "APNs gives a reason, so look for what answers in its place (apns.endpoints, a proxy); if nothing does, "
+                + "check the credential's key, key ID, team and environments"
         default: "check the credential's key, key ID, team and environments"
         }
     }

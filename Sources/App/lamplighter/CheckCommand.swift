@@ -295,12 +295,12 @@ struct CheckCommand: AsyncParsableCommand {
         case 403:
             throw Failure(
                 .configuration,
-                "\(place) refuses credential '\(pool.credential)': \(answer.reason); "
+                "\(place) refuses credential '\(pool.credential)': \(Self.reason(answer)); "
                     + APNSAdvice.text(answer.outcome))
         case 400:
             throw Failure(
                 .configuration,
-                "\(place) refuses a push for credential '\(pool.credential)': \(answer.reason); "
+                "\(place) refuses a push for credential '\(pool.credential)': \(Self.reason(answer)); "
                     + APNSAdvice.text(answer.outcome))
         case 429:
             throw Failure(
@@ -315,5 +315,10 @@ struct CheckCommand: AsyncParsableCommand {
                     + "check apns.endpoints; if it is, try again")
         }
         print("ok      \(place), credential '\(pool.credential)'")
+    }
+
+    private static func reason(_ answer: SinglePush.Answer) -> String {
+        let reason = answer.reason.isEmpty ? "without a reason" : answer.reason.printable
+        return "\(answer.outcome.status) \(reason)"
     }
 }

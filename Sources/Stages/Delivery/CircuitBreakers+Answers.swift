@@ -49,11 +49,13 @@ extension CircuitBreakers {
         routes[Int(route.rawValue)].breaker.recovered()
     }
 
+    /// - Parameter word: the reason as APNs spells it, where it is unknown.
     package mutating func credentialRefused(
-        _ route: RouteID, _ reason: APNSReason, now: MonotonicTime
+        _ route: RouteID, _ reason: APNSReason, word: String? = nil, now: MonotonicTime
     ) {
         let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
         pools[pool].refusals += 1
+        pools[pool].unknownReason = word
         open(pool, by: .credentialRefused(reason), now: now)
     }
 
@@ -211,7 +213,8 @@ extension CircuitBreakers {
         if pools[number].breaker.isClosed { return nil }
         return TrippedBreaker(
             name: routing.pools[number].breakerName,
-            cause: pools[number].cause, probeIn: probeIn(pools[number].breaker, now))
+            cause: pools[number].cause, probeIn: probeIn(pools[number].breaker, now),
+            unknownReason: pools[number].unknownReason)
     }
 
     private func trippedRoute(
@@ -277,11 +280,17 @@ package struct TrippedBreaker: Sendable, Equatable {
     package var probeIn: Duration?
     /// The app of an APNs topic; nil of a credential.
     package var app: String?
+    /// The reason as APNs spells it, where it is none that is known.
+    package var unknownReason: String?
 
-    package init(name: String, cause: Cause, probeIn: Duration?, app: String? = nil) {
+    package init(
+        name: String, cause: Cause, probeIn: Duration?, app: String? = nil,
+        unknownReason: String? = nil
+    ) {
         self.name = name
         self.cause = cause
         self.probeIn = probeIn
         self.app = app
+        self.unknownReason = unknownReason
     }
 }

@@ -58,6 +58,8 @@ package struct CircuitBreakers: ~Copyable {
         var inFlight = 0
         /// What opened the breaker last.
         var cause = TrippedBreaker.Cause.ill
+        /// The reason of the last refusal as APNs spells it, where it is none that is known.
+        var unknownReason: String?
         var lastHandedOverAt = MonotonicTime(nanoseconds: .min)
     }
 

@@ -240,7 +240,7 @@ struct Diagnosis {
                 reportUnconnected(pool)
             } else {
                 report(
-                    .error, "pushes of \(breaker.name) wait: \(breaker.cause.words)",
+                    .error, "pushes of \(breaker.name) wait: \(breaker.words)",
                     breaker.remedy)
             }
         }

@@ -35,7 +35,7 @@ extension StatusReport {
         }
         breakers = status.breakers.map {
             Breaker(
-                name: $0.name, cause: $0.cause.words, nextProbeSeconds: $0.probeIn?.shown,
+                name: $0.name, cause: $0.words, nextProbeSeconds: $0.probeIn?.shown,
                 remedy: $0.remedy.asSentence)
         }
         topics = status.troubledTopics.map {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import PushModel
 
 extension TrippedBreaker {
     /// What an operator can do.
@@ -10,14 +11,21 @@ extension TrippedBreaker {
         return cause.remedy
     }
 
+    /// Why pushes wait, as text that completes "pushes wait: …".
+    var words: String {
+        unknownReason.map { "APNs answers \($0.printable), which Lamplighter does not know" }
+            ?? cause.words
+    }
+
     /// Why pushes wait, and what an operator can do.
-    var advice: String { "\(cause.words): \(remedy)" }
+    var advice: String { "\(words): \(remedy)" }
 }
 
 extension TrippedBreaker.Cause {
-    /// Why pushes wait, as text that completes "pushes wait: …".
-    var words: String {
+    /// Why pushes wait, as far as the cause tells.
+    fileprivate var words: String {
         switch self {
+        case .credentialRefused(.none), .topicRefused(.none): "APNs refuses them without a reason"
         case .credentialRefused(let reason), .topicRefused(let reason):
             "APNs answers \(reason.name)"
         case .ill: "half of APNs's latest answers are 5xx or missing"
