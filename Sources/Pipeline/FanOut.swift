@@ -91,7 +91,7 @@ struct FanOut: ~Copyable {
         guard prefetched.count < Audience.prefetchMax, let app = decoder.appOfKeys(binding) else {
             return
         }
-        prefetched.append(book.audience.hash(app, key.withoutByteOrderMark, isKindWide: false))
+        prefetched.append(book.audience.hash(app, key, isKindWide: false))
     }
 
     private mutating func prefetchSubjects(_ book: inout PushBook) {

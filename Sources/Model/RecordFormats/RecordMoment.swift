@@ -67,6 +67,7 @@ package struct RecordMoment: Sendable {
 
     /// Whether a record's timestamp is one. Some producers give none, 0, or seconds since 1970
     /// where milliseconds are wanted, which are of January 1970.
+    @inline(__always) @inlinable
     package static func isTimestamp(_ timestamp: WallTime) -> Bool {
         timestamp.milliseconds >= 978_307_200_000  // 2001
     }

@@ -29,7 +29,7 @@ extension EventDecoder {
     package mutating func reasonLeftOut(
         _ record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
     ) -> LeftOutReason {
-        let record = withoutByteOrderMark(record)
+        let record = withoutByteOrderMark(record) ?? record
         guard let number = bindings[record.binding].fields else {
             return LeftOutReason("it is what lamplighter check leaves")
         }

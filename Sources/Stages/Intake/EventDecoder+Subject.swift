@@ -11,7 +11,7 @@ extension EventDecoder {
     package mutating func subject(
         ofUnreadable record: EventRecord, header: EventRecord.HeaderLookup
     ) -> [UInt8] {
-        let record = withoutByteOrderMark(record)
+        let record = withoutByteOrderMark(record) ?? record
         if let template = bindings[record.binding].templates.first {
             composer.begin()
             if let number = bindings[record.binding].fields {

@@ -208,7 +208,9 @@ package struct EventDecoder: ~Copyable {
     package mutating func event(
         of record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> Event {
-        let record = withoutByteOrderMark(record)
+        if let record = withoutByteOrderMark(record) {
+            return try event(of: record, now: now, header: header)
+        }
         let index = record.binding
         switch bindings[index].reading {
         case .key:
@@ -234,14 +236,24 @@ package struct EventDecoder: ~Copyable {
         }
     }
 
-    /// The record without the mark that some programs write before a text, where its key is text.
-    /// Hardly any record has one, so the first byte is looked at before all else.
-    func withoutByteOrderMark(_ record: EventRecord) -> EventRecord {
-        guard let key = record.key, key.count > 0, key[0] == 0xEF,
-            bindings[record.binding].details.hasTextKeys
-        else { return record }
+    /// The record without the mark that some programs write before a text, where its key is text and has
+    /// one. Hardly any has, so the first byte is looked at before all else.
+    @inline(__always)
+    func withoutByteOrderMark(_ record: EventRecord) -> EventRecord? {
+        guard let key = record.key, key.count > 0, key[0] == 0xEF else { return nil }
+        return withoutMark(record, key)
+    }
+
+    @inline(never)
+    private func withoutMark(
+        _ record: EventRecord, _ key: UnsafeRawBufferPointer
+    ) -> EventRecord? {
+        let rest = key.withoutByteOrderMark
+        guard rest.count < key.count, bindings[record.binding].details.hasTextKeys else {
+            return nil
+        }
         var record = record
-        record.key = key.withoutByteOrderMark
+        record.key = rest
         return record
     }
 
