@@ -114,7 +114,9 @@ let drivers: [Target] = [
     .floor(
         "Drivers", "HTTPListener", ["PushModel", "OpenSSL"], logs: true,
         products: [
-            .product(name: "Hummingbird", package: "hummingbird")
+            .product(name: "NIOCore", package: "swift-nio"),
+            .product(name: "NIOPosix", package: "swift-nio"),
+            .product(name: "NIOHTTP1", package: "swift-nio"),
         ]),
 ]
 
@@ -348,7 +350,7 @@ let package = Package(
         .package(
             url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
     ] + (isBenchmarking ? benchmarkPackages : []),
     targets: cLibraries + bindings + model + stages + pipeline + lifecycle + telemetry + drivers
         + simulators + registrar

@@ -6,7 +6,6 @@ internal import Foundation
 internal import Glibc
 internal import HTTPListener
 internal import LinuxIO
-internal import Logging
 internal import PushModel
 internal import Synchronization
 internal import Testing
@@ -134,8 +133,7 @@ internal import Testing
         let taken = try Socket.listening()
         let port = Int(try taken.localPort())
         let listener = HTTPListener(
-            HTTPListenerSettings(name: "health", host: "127.0.0.1", port: port),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            HTTPListenerSettings(name: "health", host: "127.0.0.1", port: port)
         ) { _ in .notFound }
         do {
             try await listener.run()
@@ -149,8 +147,7 @@ internal import Testing
 
     @Test func `a host that there is not is named with what to do`() async throws {
         let listener = HTTPListener(
-            HTTPListenerSettings(name: "health", host: "no-such-host.invalid", port: 0),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            HTTPListenerSettings(name: "health", host: "no-such-host.invalid", port: 0)
         ) { _ in .notFound }
         let failure = await #expect(throws: HTTPListenerFailure.self) { try await listener.run() }
         let text = failure?.description ?? ""
@@ -169,6 +166,40 @@ internal import Testing
         let found = try ThreadStatus.all(of: getpid()).map(\.scheduling)
         #expect(found.contains(scheduling), "\(found)")
         await fixture.end()
+    }
+
+    @Test func `a client that has sent all and says so is answered all`() async throws {
+        let fixture = ListenerFixture { $0.requestsPerSecondMax = 5 }
+        let client = """
+            import socket, sys
+            client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+            client.sendall(b"GET /here HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n" * 8)
+            client.shutdown(socket.SHUT_WR)
+            print(len(client.makefile().read().split("200 OK")) - 1)
+            """
+        let run = try ForeignProgram.run("python3", ["-c", client, "\(try fixture.port)"])
+        #expect(run.output == "8\n", "\(run)")
+        await fixture.end()
+    }
+
+    @Test func `a listener that ends answers what it was asked, and closes what is idle`()
+        async throws
+    {
+        let latch = ListenerFixture.Latch()
+        let fixture = ListenerFixture(priority: .normal, latch: latch)
+        let port = try fixture.port
+        let idle = try RawHTTPClient(port: port)
+        idle.send("GET /there HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(idle.receive { $0.hasSuffix("served here\n") } != nil)
+        let asking = try RawHTTPClient(port: port)
+        asking.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try await waitUntil("the question") { fixture.questions.withLock { $0.count == 2 } }
+        let end = Task { await fixture.end() }
+        try await Task.sleep(for: .milliseconds(50))
+        latch.open()
+        #expect(asking.receive()?.hasSuffix("\r\n\r\nok\n") == true)
+        #expect(idle.receive() == "")
+        await end.value
     }
 
     /// As on a machine whose cores others keep busy: such a thread runs only where nobody else wants to.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import Foundation
 internal import HTTPListener
 internal import Synchronization
@@ -47,6 +48,52 @@ internal import Testing
         #expect(first.receive() == "")
         #expect(second.receive()?.hasPrefix("HTTP/1.1 200") == false)
         await fixture.end()
+    }
+
+    /// As on a machine whose cores others keep busy: the thread gets no time to read, and closed what had
+    /// come long ago as soon as it got some.
+    @Test func `what a client has sent in time is answered, however late it is read`() async throws
+    {
+        let limit = Duration.seconds(3)
+        var isDone = false
+        while !isDone {
+            let latch = ListenerFixture.Latch()
+            let fixture = ListenerFixture(priority: .normal, latch: latch) { limits in
+                limits.firstHeadTimeMax = limit
+                limits.idleTimeout = limit
+                limits.requestTimeMax = limit
+            }
+            let port = try fixture.port
+            let question = "GET /there HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            let begun = ContinuousClock.now
+            let new = try RawHTTPClient(port: port)
+            let slow = try RawHTTPClient(port: port)
+            slow.send("PUT /there HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n")
+            let kept = try RawHTTPClient(port: port)
+            kept.send(question)
+            #expect(kept.receive { $0.hasSuffix("served here\n") } != nil)
+            let holder = try RawHTTPClient(port: port)
+            holder.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            try await waitUntil("the thread to stand still") {
+                fixture.questions.withLock { $0.last?.path == "/here" }
+            }
+            // Otherwise this machine was too slow to say anything.
+            if ContinuousClock.now - begun < limit / 2 {
+                new.send(question)
+                slow.send("whole")
+                kept.send(question)
+                try await Task.sleep(for: limit + .milliseconds(500))
+                latch.open()
+                for answer in [
+                    new.receive { $0.hasSuffix("served here\n") },
+                    slow.receive { $0.hasSuffix("served here\n") },
+                    kept.receive { $0.hasSuffix("served here\n") },
+                ] { #expect(answer?.hasPrefix("HTTP/1.1 404 ") == true, "\(answer ?? "none")") }
+                isDone = true
+            }
+            latch.open()
+            await fixture.end()
+        }
     }
 
     @Test func `a client that never reads its answer loses its connection`() async throws {

@@ -4,7 +4,6 @@
 internal import FleetKit
 internal import Foundation
 internal import HTTPListener
-internal import Logging
 internal import PushModel
 internal import Synchronization
 
@@ -18,7 +17,7 @@ final class ListenerFixture: Sendable {
         let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
     }
 
-    /// Holds the listener's thread at each answer until it is opened.
+    /// Holds the listener's thread at each answer to `/here` until it is opened.
     final class Latch: Sendable {
         private let state = Atomic(false)
         var isOpen: Bool { state.load(ordering: .acquiring) }
@@ -44,13 +43,11 @@ final class ListenerFixture: Sendable {
             refused.withLock { $0.append("\(method) \(status)") }
         }
         change(&settings.limits)
-        let listener = HTTPListener(
-            settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-        ) { [self] port in
+        let listener = HTTPListener(settings) { [self] port in
             bound.withLock { $0 = port }
         } answer: { [self] question in
             questions.withLock { $0.append(question) }
-            latch?.wait()
+            if question.path == "/here" { latch?.wait() }
             return question.path == "/here" ? answer : .notFound
         }
         task.withLock { $0 = Task { try await listener.run() } }

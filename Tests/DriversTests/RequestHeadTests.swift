@@ -77,6 +77,45 @@ internal import Testing
         await fixture.end()
     }
 
+    @Test(arguments: ["Connection: Upgrade\r\nUpgrade: h2c", "Upgrade: websocket"])
+    func `a request that offers another protocol is answered, and the connection ends`(
+        headers: String
+    ) async throws {
+        let fixture = ListenerFixture { $0.idleTimeout = .seconds(100) }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\(headers)\r\n\r\n")
+        let answer = client.receive() ?? "no end"
+        #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.hasSuffix("\r\n\r\nok\n"))
+        #expect(answer.contains("\r\nConnection: close\r\n"))
+        await fixture.end()
+    }
+
+    @Test(arguments: [
+        ("http://localhost/here?subject=a", "/here"), ("http://localhost", "/"),
+        ("/here?subject=a#there", "/here"), ("/here?&subject=a&subject=b&", "/here"),
+    ])
+    func `a target is read in the forms that it may have`(
+        target: String, path: String
+    ) async throws {
+        let fixture = ListenerFixture { _ in }
+        _ = try RawHTTPClient.request("GET \(target)", port: try fixture.port)
+        let question = fixture.questions.withLock { $0.first }
+        #expect(question?.path == path)
+        #expect(question?.query["subject"] == (path == "/" ? nil : "a"))
+        await fixture.end()
+    }
+
+    @Test func `white space around a header's value does not count`() async throws {
+        let fixture = ListenerFixture(token: "correct horse") { _ in }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send(
+            "PUT /here HTTP/1.1\r\nHost:localhost \t\r\nAuthorization: \t Bearer correct horse \t \r\n"
+                + "Content-Length: 2 \r\nConnection: close \r\n\r\nok")
+        let answer = client.receive() ?? "no end"
+        #expect(answer.hasPrefix("HTTP/1.1 200 "), "\(answer.prefix(60))")
+        await fixture.end()
+    }
+
     @Test func `a client that waits for it is told to send its body`() async throws {
         let fixture = ListenerFixture { $0.bodyBytesMax = 1000 }
         let client = try RawHTTPClient(port: try fixture.port)

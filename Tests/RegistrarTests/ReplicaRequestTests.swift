@@ -27,8 +27,7 @@ internal import Testing
 
         init() {
             let listener = HTTPListener(
-                HTTPListenerSettings(name: "registrar", host: "127.0.0.1", port: 0),
-                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                HTTPListenerSettings(name: "registrar", host: "127.0.0.1", port: 0)
             ) { [self] bound in
                 port.withLock { $0 = bound }
             } answer: { _ in

@@ -27,11 +27,8 @@ OLD_AT = "2026-11-21T06:12:00.123Z"
 def headers():
     """Returns the headers that the program sends with each answer, and those of the page's parts."""
     responder = (ROOT / "Sources/Drivers/HTTPListener/ListenerResponder.swift").read_text()
-    listed = re.search(r"var headers: HTTPFields = \[(.*?)\n +\]", responder, re.DOTALL)[1]
-    common = {
-        re.sub("([A-Z])", r"-\1", known).title() or other: value
-        for known, other, value in re.findall(r'(?:\.(\w+)|Name\("([^"]+)"\)!): "([^"\\]+)"', listed)
-    }
+    listed = re.search(r"var headers: \S+ = \[(.*?)\n +\]", responder, re.DOTALL)[1]
+    common = dict(re.findall(r'"([^"]+)": "([^"\\]+)"', listed))
     page = (ROOT / "Sources/App/LivePage/LivePage.swift").read_text()
     declared = re.search(r"let contentSecurityPolicy =\n(.*?)\n\n", page, re.DOTALL)[1]
     return common, common | {"Content-Security-Policy": "".join(re.findall('"([^"]*)"', declared))}

@@ -190,7 +190,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
     ) -> HTTPListener {
         HTTPListener(
-            settings, logger: logger,
+            settings,
             isBound: { [logger] port in
                 logger.notice(
                     "listening \(purpose)",

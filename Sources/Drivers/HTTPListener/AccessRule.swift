@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import HTTPTypes
+internal import NIOHTTP1
 internal import OpenSSL
 internal import PushModel
 
@@ -32,16 +32,18 @@ struct AccessRule: Sendable {
     }
 
     /// - Parameter path: the path, percent-encoded as the client sent it.
-    func refusal(of request: HTTPRequest, path: String) -> Refusal? {
+    func refusal(of head: HTTPRequestHead, path: String) -> Refusal? {
+        let headers = HTTPHeaders(head.headers)
         if let hosts {
-            if let authority = request.authority, !hosts.contains(Self.host(of: authority)) {
+            if let host = headers["Host"], !hosts.contains(Self.host(of: host)) {
                 return .wrongHost
             }
-            if Self.isOfOtherSite(request), !Self.opensPage(request, path) { return .otherSite }
+            let opensPage = head.method == .GET && path == "/" && Self.opensTab(headers)
+            if Self.isOfOtherSite(headers), !opensPage { return .otherSite }
         }
         guard let token, !openPaths.contains(path) else { return nil }
         let scheme = "bearer "
-        guard let authorization = request.headerFields[.authorization],
+        guard let authorization = headers.all("Authorization"),
             authorization.lowercased().hasPrefix(scheme)
         else { return .unauthorized }
         let shown = authorization.dropFirst(scheme.count)
@@ -50,23 +52,20 @@ struct AccessRule: Sendable {
 
     /// Whether a browser says that a page of another site asks. Another port of this host is another
     /// origin, though the same site. Programs send neither header.
-    private static func isOfOtherSite(_ request: HTTPRequest) -> Bool {
-        if let site = request.headerFields[HTTPField.Name("Sec-Fetch-Site")!] {
+    private static func isOfOtherSite(_ headers: HTTPHeaders) -> Bool {
+        if let site = headers.all("Sec-Fetch-Site") {
             // `none` is a person's own doing: an address that was typed, or a bookmark.
             guard site == "same-origin" || site == "none" else { return true }
         }
-        guard let origin = request.headerFields[.origin] else { return false }
+        guard let origin = headers.all("Origin") else { return false }
         let authority = origin.split(separator: "://", maxSplits: 1).last.map(String.init)
-        return authority?.lowercased() != request.authority?.lowercased()
+        return authority?.lowercased() != headers["Host"]?.lowercased()
     }
 
-    /// Whether a link opens the start page in a tab. It is the same for everybody, may stand in no
-    /// frame, and whoever links to it cannot read it.
-    private static func opensPage(_ request: HTTPRequest, _ path: String) -> Bool {
-        let fields = request.headerFields
-        return request.method == .get && path == "/"
-            && fields[HTTPField.Name("Sec-Fetch-Mode")!] == "navigate"
-            && fields[HTTPField.Name("Sec-Fetch-Dest")!] == "document"
+    /// Whether a link opens a page in a tab, as it may the start page: that is the same for everybody,
+    /// may stand in no frame, and whoever links to it cannot read it.
+    private static func opensTab(_ headers: HTTPHeaders) -> Bool {
+        headers.all("Sec-Fetch-Mode") == "navigate" && headers.all("Sec-Fetch-Dest") == "document"
     }
 
     private static func host(of authority: String) -> String {

@@ -2,13 +2,9 @@
 // Part of Lamplighter.
 
 internal import Glibc
-internal import HTTPTypes
-internal import Hummingbird
-internal import HummingbirdCore
-package import Logging
 internal import NIOCore
+internal import NIOHTTP1
 internal import NIOPosix
-internal import Synchronization
 
 /// An HTTP/1.1 server for operators: probes, metrics, status. It runs on one thread of low
 /// priority and bounds everything that a client can make it keep, so that neither a flood of
@@ -17,132 +13,138 @@ package struct HTTPListener: Sendable {
     private let settings: HTTPListenerSettings
     private let responder: ListenerResponder
     private let isBound: @Sendable (Int) -> Void
-    private let logger: Logger
-
-    /// How long opening a port may take.
-    private static let openMax = Duration.seconds(5)
 
     /// - Parameters:
     ///   - isBound: is called with the port once the listener accepts connections.
     ///   - answer: answers one request. It is called only for requests that are allowed.
     package init(
-        _ settings: HTTPListenerSettings, logger: Logger,
-        isBound: @escaping @Sendable (Int) -> Void = { _ in },
+        _ settings: HTTPListenerSettings, isBound: @escaping @Sendable (Int) -> Void = { _ in },
         answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
     ) {
         self.settings = settings
         self.isBound = isBound
-        // Hummingbird logs each connection, and its own cancellation as an error. What ends the
-        // listener is the caller's to log.
-        var quiet = logger
-        quiet.logLevel = .critical
-        self.logger = quiet
         responder = ListenerResponder(
-            access: AccessRule(settings), bodyBytesMax: settings.limits.bodyBytesMax,
-            passesAllMethods: settings.passesAllMethods, formatRefusal: settings.formatRefusal,
-            hasAdmission: settings.admission != nil, answer: answer)
+            access: AccessRule(settings), passesAllMethods: settings.passesAllMethods,
+            formatRefusal: settings.formatRefusal, answer: answer)
     }
 
-    /// Serves until the task is cancelled. With `idle` priority its port may be free a little later.
+    /// Serves until the task is cancelled, also where the caller is only told to end: probes and metrics are
+    /// wanted during the drain most of all. With `idle` priority its port may be free a little later.
     /// - Throws: `HTTPListenerFailure` if it cannot listen on the address.
     package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let executor = EventLoopExecutor(group.any())
+        let eventLoop = group.any()
+        let executor = EventLoopExecutor(eventLoop)
         executor.run(as: settings.priority)
-        let state = ListenerState()
+        let connections = eventLoop.submit {
+            // One that gives way to another is closed after that one is there.
+            let connectionsMax =
+                settings.limits.connectionsMax + (settings.admission == nil ? 0 : 1)
+            return NIOLoopBound(
+                AcceptedConnections(connectionsMax: connectionsMax, eventLoop: eventLoop),
+                eventLoop: eventLoop)
+        }
+        let ended = connections.flatMap { open(for: $0, executor) }
         do {
-            // Detached, since a graceful shutdown of the caller must not end the listener: probes and
-            // metrics are wanted during the drain most of all.
-            let server = Task.detached(executorPreference: executor) {
-                try await application(on: group, state).run()
-            }
             let isLeft = try await withTaskCancellationHandler {
-                try await end(of: server)
+                try await end(of: ended)
             } onCancel: {
-                Task.detached { await close(server, on: group, state) }
+                connections.whenSuccess { $0.value.close() }
             }
-            if !isLeft { try? await group.shutdownGracefully() }
+            guard !isLeft else {
+                Task.detached {
+                    try? await ended.get()
+                    try? await group.shutdownGracefully()
+                }
+                return
+            }
+            try? await group.shutdownGracefully()
         } catch {
             try? await group.shutdownGracefully()
-            if state.isBound.load(ordering: .acquiring) || Task.isCancelled { throw error }
+            if Task.isCancelled { return }
             throw HTTPListenerFailure(settings, cause: error)
         }
     }
 
-    /// Waits for the server's end, unless its thread runs only where nobody else wants to: that gets no
-    /// time on a busy machine, and a process that ends would wait for it as long as it may.
+    /// Waits for the end, unless its thread runs only where nobody else wants to: that gets no time on a
+    /// busy machine, and a process that ends would wait for it as long as it may.
     ///
-    /// - Returns: whether the end is left to `close`.
-    private func end(of server: Task<Void, any Error>) async throws -> Bool {
-        guard settings.priority == .idle else {
-            try await server.value
-            return false
+    /// - Returns: whether the end is left to itself.
+    private func end(of ended: EventLoopFuture<Void>) async throws -> Bool {
+        if settings.priority == .idle {
+            let (ends, end) = AsyncStream<Void>.makeStream()
+            ended.whenComplete { _ in end.finish() }
+            for await _ in ends {}
+            if Task.isCancelled { return true }
         }
-        let (ends, end) = AsyncStream<Void>.makeStream()
-        Task.detached {
-            _ = await server.result
-            end.finish()
-        }
-        for await _ in ends {}
-        if Task.isCancelled { return true }
-        try await server.value
+        try await ended.get()
         return false
     }
 
-    private func close(
-        _ server: Task<Void, any Error>, on group: MultiThreadedEventLoopGroup,
-        _ state: ListenerState
-    ) async {
-        // A server that is cancelled while it opens its port may not notice.
-        let deadline = ContinuousClock.now + Self.openMax
-        while !state.isBound.load(ordering: .acquiring), ContinuousClock.now < deadline {
-            try? await Task.sleep(for: .milliseconds(5))
-        }
-        server.cancel()
-        guard settings.priority == .idle else { return }
-        _ = await server.result
-        try? await group.shutdownGracefully()
-    }
-
-    private func application(
-        on group: MultiThreadedEventLoopGroup, _ state: ListenerState
-    ) -> Application<ListenerResponder> {
+    /// - Returns: when all connections have ended, after the port was closed.
+    private func open(
+        for connections: NIOLoopBound<AcceptedConnections>, _ executor: EventLoopExecutor
+    ) -> EventLoopFuture<Void> {
         let limits = settings.limits
-        let shares = PeerShares(limits)
-        let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
-            maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
-            maxHeaderFieldCount: limits.headersMax)
-        let admission = settings.admission.map {
-            ListenerAdmission($0, limits, refused: settings.refused)
+        let shared = ListenerConnection.Shared(
+            limits: limits, peers: PeerShares(limits), responder: responder,
+            admission: settings.admission.map {
+                ListenerAdmission($0, limits, refused: settings.refused)
+            }, connections: connections.value, executor: executor)
+        let bound = NIOLoopBound(shared, eventLoop: connections.eventLoop)
+        let bootstrap = ServerBootstrap(group: connections.eventLoop)
+            .serverChannelOption(.backlog, value: Self.backlog)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(connections.value)
+                }
+            }
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            // What is read beyond a head is kept until it was decided on.
+            .childChannelOption(.autoRead, value: false)
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            .childChannelOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: 1024, initial: 2048, maximum: Self.readBytesMax)
+            )
+            .childChannelOption(
+                .socketOption(.so_sndbuf), value: SocketOptionValue(limits.sendBufferBytes)
+            )
+            .childChannelInitializer { [certificate = settings.certificate] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try Self.setUp(channel, certificate, bound.value)
+                }
+            }
+        bootstrap.bind(host: settings.host, port: settings.port).whenComplete { result in
+            switch result {
+            case .success(let port): isBound(port.localAddress?.port ?? 0)
+            case .failure(let error): connections.value.failed(error)
+            }
         }
-        let configuration = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [
-                ConnectionBounds(limits, shares, responder: responder, admission)
-            ],
-            idleTimeout: TimeAmount(limits.idleTimeout), httpDecoderConfiguration: decoder)
-        let server = HTTPServerBuilder { [certificate = settings.certificate] responder in
-            let http = HTTP1Channel(responder: responder, configuration: configuration)
-            guard let certificate else { return http }
-            return TLSChannel(base: http, certificate: certificate)
-        }
-        return Application(
-            responder: responder, server: server,
-            configuration: ApplicationConfiguration(
-                address: .hostname(settings.host, port: settings.port),
-                // One that gives way to another is closed after that one is there.
-                availableConnectionsDelegate: .maximum(
-                    limits.connectionsMax + (admission == nil ? 0 : 1), logger: logger)),
-            onServerRunning: { [isBound] channel in
-                state.isBound.store(true, ordering: .releasing)
-                isBound(channel.localAddress?.port ?? 0)
-            },
-            eventLoopGroupProvider: .shared(group), logger: logger)
+        return connections.value.end
     }
-}
 
-/// Whether a listener has ever accepted connections.
-private final class ListenerState: Sendable {
-    let isBound = Atomic<Bool>(false)
+    private static let backlog: Int32 = 256
+    private static let readBytesMax = 16 << 10
+
+    private static func setUp(
+        _ channel: any Channel, _ certificate: ListenerCertificate?,
+        _ shared: ListenerConnection.Shared
+    ) throws {
+        let pipeline = channel.pipeline.syncOperations
+        if let certificate { try pipeline.addHandler(TLSHandler(certificate.current)) }
+        var bounds = NIOHTTPDecoderLimitConfiguration()
+        bounds.maxHeaderFieldSize = shared.limits.headerBytesMax
+        bounds.maxHeaderListSize = shared.limits.headerBytesMax
+        bounds.maxHeaderFieldCount = shared.limits.headersMax
+        try pipeline.configureHTTPServerPipeline(
+            withPipeliningAssistance: false, withErrorHandling: false,
+            withOutboundHeaderValidation: true, withEncoderConfiguration: .init(),
+            withDecoderLimitConfiguration: bounds)
+        try pipeline.addHandler(ListenerConnection(shared, on: channel.eventLoop))
+    }
 }
 
 /// The error for an address that a listener cannot listen on.

@@ -1,32 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import HTTPTypes
+internal import NIOHTTP1
 
 /// The headers of a request. Names are compared without regard to case.
 package struct HTTPHeaders: Sendable {
-    let fields: HTTPFields
+    private let headers: NIOHTTP1.HTTPHeaders
 
-    init(_ fields: HTTPFields) { self.fields = fields }
+    init(_ headers: NIOHTTP1.HTTPHeaders) { self.headers = headers }
 
     package init(_ list: [(name: String, value: String)] = []) {
-        var fields = HTTPFields()
-        for header in list {
-            guard let name = HTTPField.Name(header.name) else {
-                preconditionFailure("a bad header name")
-            }
-            fields.append(HTTPField(name: name, value: header.value))
-        }
-        self.fields = fields
+        headers = NIOHTTP1.HTTPHeaders(list.map { ($0.name, $0.value) })
     }
 
-    /// The values of all headers of this name, in their order.
-    package func values(_ name: String) -> [String] {
-        guard let name = HTTPField.Name(name) else { return [] }
-        return fields[values: name]
+    /// The values of all headers of this name, in their order, without white space around them.
+    package func values(_ name: String) -> [String] { headers[name].map(Self.trimmed) }
+
+    package subscript(name: String) -> String? { headers.first(name: name).map(Self.trimmed) }
+
+    /// The values of all headers of this name as one; nil for none.
+    func all(_ name: String) -> String? {
+        let values = values(name)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    package subscript(name: String) -> String? { values(name).first }
+    /// The bytes of the body that they announce; nil if they do not say how many.
+    var announcedBytes: Int? {
+        if headers.contains(name: "Transfer-Encoding") { return nil }
+        return all("Content-Length").map { Int($0) ?? .max } ?? 0
+    }
+
+    private static func trimmed(_ value: String) -> String {
+        func isSpace(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
+        guard isSpace(value.utf8.first) || isSpace(value.utf8.last) else { return value }
+        var bytes = value.utf8[...]
+        while isSpace(bytes.first) { bytes.removeFirst() }
+        while isSpace(bytes.last) { bytes.removeLast() }
+        return String(Substring(bytes))
+    }
 }
 
 /// A request to a listener, with its whole body.
@@ -57,11 +68,9 @@ package struct HTTPQuestion: Sendable {
 
     /// Path and query as the client sent them.
     package var target: String { rawQuery.isEmpty ? path : "\(path)?\(rawQuery)" }
-    /// What the body may have at most; nil for the listener's own bound.
-    var bodyBytesMax: Int?
 
     /// The bytes of the body that the head announces; nil if it does not say how many.
-    package var announcedBytes: Int? { ListenerResponder.announcedBytes(headers.fields) }
+    package var announcedBytes: Int? { headers.announcedBytes }
 
     /// The value of the `Accept` header; empty if there is none.
     package var accept: String { headers["accept"] ?? "" }

@@ -6,7 +6,6 @@ internal import FleetKit
 internal import Foundation
 internal import HTTPListener
 internal import LivePage
-internal import Logging
 internal import Synchronization
 
 /// Serves the live page for all workers of the demo: it passes each worker's status on and adds a
@@ -45,8 +44,7 @@ final class DemoPage: Sendable {
     /// Serves the page until the process ends.
     func start() {
         let settings = HTTPListenerSettings(name: "demo", host: "127.0.0.1", port: 0)
-        let logger = Logger(label: "demo", factory: { _ in SwiftLogNoOpLogHandler() })
-        let listener = HTTPListener(settings, logger: logger) { [self] port in
+        let listener = HTTPListener(settings) { [self] port in
             state.withLock { $0.port = port }
         } answer: { [self] question in
             await answer(question)

@@ -60,7 +60,7 @@ extension LamplighterWorker {
                 "listening \(purpose)",
                 metadata: ["host": "\(settings.host)", "port": .stringConvertible(port)])
         }
-        return HTTPListener(settings, logger: logger, isBound: isBound, answer: answer)
+        return HTTPListener(settings, isBound: isBound, answer: answer)
     }
 
     /// Serves until the task is cancelled. If a listener ends before, pushes go on.

@@ -1,31 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import HummingbirdCore
-internal import Logging
 internal import NIOCore
 internal import OpenSSL
 
-/// Puts TLS before the HTTP of a connection, by the OpenSSL that the rest of the program uses, and
+/// Decrypts what comes in and encrypts what goes out, by the OpenSSL that the rest of the program uses, and
 /// not by the second one that swift-nio-ssl would bring along.
-struct TLSChannel<Base: ServerChildChannel>: ServerChildChannel {
-    let base: Base
-    let certificate: ListenerCertificate
-
-    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
-        channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(TLSHandler(certificate.current))
-        }.flatMap {
-            base.setup(channel: channel, logger: logger)
-        }
-    }
-
-    func handle(value: Base.Value, logger: Logger) async {
-        await base.handle(value: value, logger: logger)
-    }
-}
-
-/// Decrypts what comes in and encrypts what goes out.
 final class TLSHandler: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
