@@ -202,6 +202,25 @@ internal import Testing
         await end.value
     }
 
+    @Test func `an end waits for no client that does not read its answer`() async throws {
+        let large = HTTPAnswer(
+            contentType: "text/plain", body: [UInt8](repeating: 120, count: 64 << 20))
+        let fixture = ListenerFixture(answer: large, priority: .normal) {
+            $0.answerTimeMax = .seconds(1000)
+        }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try await waitUntil("the question") { fixture.questions.withLock { !$0.isEmpty } }
+        try await Task.sleep(for: .milliseconds(200))
+        let end = ListenerFixture.Latch()
+        Task.detached {
+            await fixture.end()
+            end.open()
+        }
+        try await waitUntil("the end") { end.isOpen }
+        #expect((client.receive() ?? "").utf8.count < 64 << 20)
+    }
+
     /// As on a machine whose cores others keep busy: such a thread runs only where nobody else wants to.
     @Test func `an end waits for no listener whose idle thread gets no time`() async throws {
         let latch = ListenerFixture.Latch()

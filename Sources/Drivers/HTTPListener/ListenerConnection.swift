@@ -67,6 +67,8 @@ final class ListenerConnection: ChannelInboundHandler {
     private var isWriting = false
     /// Whether it ends with the answer that comes next.
     private var isEnding = false
+    /// Whether the listener ends.
+    private var isLeft = false
     private var answering: Task<Void, Never>?
     /// Until a head is there, the rest of a request, or what it is held for.
     private lazy var wait = Deadline(on: eventLoop) { [unowned self] in waitIsOver() }
@@ -114,8 +116,9 @@ final class ListenerConnection: ChannelInboundHandler {
             isInputClosed = true
             readOn()
         } else if event is ChannelShouldQuiesceEvent {
-            isEnding = true
+            (isEnding, isLeft) = (true, true)
             answering?.cancel()
+            if writing.isSet { writing.set(Self.timeToLeave) }
             if request?.isDecided != true || request?.isAnswered == true { close() }
         }
     }
@@ -399,8 +402,15 @@ final class ListenerConnection: ChannelInboundHandler {
         }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
         isWriting = false
-        if request?.isAnswered == true { settle() } else { writing.set(limits.answerTimeMax) }
+        if request?.isAnswered == true {
+            settle()
+        } else {
+            writing.set(isLeft ? Self.timeToLeave : limits.answerTimeMax)
+        }
     }
+
+    /// No listener's end waits longer for a client that does not read.
+    private static let timeToLeave = Duration.seconds(1)
 
     /// What is shorter is with the kernel at once.
     private static let shortAnswer = 4096
