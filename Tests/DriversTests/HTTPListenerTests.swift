@@ -154,6 +154,49 @@ internal import Testing
         #expect(text.contains("health.host must be an address of this machine"), "\(text)")
     }
 
+    @Test func `a port that fails ends the listener with the cause`() async throws {
+        let fixture = ListenerFixture(priority: .normal)
+        let port = try fixture.port
+        for descriptor in CInt(3)..<4096 where Self.listens(descriptor, on: port) {
+            shutdown(descriptor, CInt(SHUT_RDWR))
+        }
+        let result = await fixture.result
+        let failure = #expect(throws: (any Error).self) { try result?.get() }
+        #expect("\(failure.map { "\($0)" } ?? "none")".contains("accept"))
+    }
+
+    private static func listens(_ descriptor: CInt, on port: Int) -> Bool {
+        var isListening: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &length) == 0 else {
+            return false
+        }
+        var address = sockaddr_in()
+        length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isNamed = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        return isListening == 1 && isNamed && address.sin_family == AF_INET
+            && Int(address.sin_port.bigEndian) == port
+    }
+
+    @Test func `a listener that is cancelled before it has a port says of none that it has it`()
+        async throws
+    {
+        for _ in 0..<50 {
+            let bound = Mutex<[Int]>([])
+            let listener = HTTPListener(
+                HTTPListenerSettings(name: "health", host: "127.0.0.1", port: 0),
+                isBound: { port in bound.withLock { $0.append(port) } }, answer: { _ in .notFound })
+            let run = Task { try await listener.run() }
+            run.cancel()
+            try await run.value
+            #expect(!bound.withLock { $0.contains(0) })
+        }
+    }
+
     @Test(arguments: [
         (HTTPListenerSettings.Priority.low, "nice 19"), (.idle, "idle"),
     ])

@@ -11,7 +11,7 @@ internal import Testing
 /// that name, and without it nobody may ask but for `/open`.
 @Suite struct `Admission by the HTTP listener` {
     private static func fixture(
-        answer: HTTPAnswer = .text("ok"),
+        answer: HTTPAnswer = .text("ok"), hold: ListenerFixture.Latch? = nil,
         limits change: @escaping (inout HTTPListenerSettings.Limits) -> Void = { _ in }
     ) -> ListenerFixture {
         ListenerFixture(
@@ -24,7 +24,7 @@ internal import Testing
                 return .admitted(
                     HTTPAdmitted(
                         caller: name ?? "", bodyBytesMax: 60_000, finding: name ?? "a stranger"))
-            }, limits: change)
+            }, hold: hold, limits: change)
     }
 
     private static func put(_ bytes: Int, by name: String? = nil) -> String {
@@ -57,6 +57,65 @@ internal import Testing
         client.send("PUT /here HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n\r\n")
         let answer = client.receive() ?? ""
         #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.hasSuffix("nobody knows you\n"))
+        await fixture.end()
+    }
+
+    @Test func `a refused body that its client may keep back ends with the refusal`() async throws {
+        let fixture = Self.fixture()
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send(
+            "PUT /here HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                + "Content-Length: 500\r\n\r\n" + Self.put(2, by: "me") + "ok")
+        let answer = client.receive() ?? ""
+        #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.hasSuffix("nobody knows you\n"))
+        #expect(answer.lowercased().contains("\r\nconnection: close\r\n"))
+        #expect(fixture.questions.withLock { $0.isEmpty })
+        await fixture.end()
+    }
+
+    @Test func `a connection past its age ends with a refused body`() async throws {
+        let fixture = Self.fixture { limits in
+            limits.connectionLifetimeMax = .seconds(1)
+            limits.requestTimeMax = .seconds(1000)
+            limits.idleTimeout = .seconds(1000)
+        }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send(Self.put(5))
+        #expect(client.receive { $0.hasSuffix("nobody knows you\n") } != nil)
+        try await Task.sleep(for: .seconds(2))
+        client.send("whole")
+        #expect(client.receive() == "")
+        await fixture.end()
+    }
+
+    @Test func `a body keeps its part of the budget until its answer, though its client is gone`()
+        async throws
+    {
+        let hold = ListenerFixture.Latch()
+        let fixture = Self.fixture(hold: hold) { limits in
+            limits.bodyBytesOfAllMax = 100_000
+            limits.requestTimeMax = .seconds(1)
+        }
+        let port = try fixture.port
+        let request = Self.put(40_000, by: "me") + String(repeating: "x", count: 40_000)
+        func sendAndGo() throws {
+            let client = try RawHTTPClient(port: port)
+            client.resetOnClose()
+            client.send(request)
+            let patience = Patience()
+            while fixture.questions.withLock({ $0.isEmpty }), !patience.isOver { usleep(1000) }
+        }
+        try sendAndGo()
+        // The thread, which is not held, sees that before what comes now.
+        let next = try RawHTTPClient(port: port)
+        next.send(request)
+        #expect(next.receive { $0.contains("\r\n\r\n") }?.hasPrefix("HTTP/1.1 503 ") == true)
+        hold.open()
+        try await waitUntil("room") {
+            let client = try RawHTTPClient(port: port)
+            client.send(request)
+            return client.receive { $0.contains("\r\n\r\n") }?.hasPrefix("HTTP/1.1 200 ") == true
+        }
         await fixture.end()
     }
 

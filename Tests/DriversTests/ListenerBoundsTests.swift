@@ -55,8 +55,10 @@ internal import Testing
     @Test func `what a client has sent in time is answered, however late it is read`() async throws
     {
         let limit = Duration.seconds(3)
+        let patience = Patience()
         var isDone = false
         while !isDone {
+            try #require(!patience.isOver, "this machine is too slow to say anything")
             let latch = ListenerFixture.Latch()
             let fixture = ListenerFixture(priority: .normal, latch: latch) { limits in
                 limits.firstHeadTimeMax = limit
@@ -124,6 +126,38 @@ internal import Testing
         }
         #expect(sent < 1000, "it goes on for as long as bytes come")
         #expect(fixture.questions.withLock { $0.isEmpty })
+        await fixture.end()
+    }
+
+    @Test func `a request is over in time, however much comes that is no part of it`() async throws
+    {
+        let fixture = ListenerFixture(priority: .normal) { limits in
+            limits.requestTimeMax = .milliseconds(300)
+            limits.connectionLifetimeMax = .seconds(1000)
+        }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("PUT /here HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1;")
+        // An extension of a chunk.
+        let more = String(repeating: "x", count: 65_536)
+        let patience = Patience(.seconds(20))
+        while !patience.isOver, client.send(more) == more.utf8.count {}
+        #expect(!patience.isOver, "it goes on for as long as bytes come")
+        #expect(fixture.questions.withLock { $0.isEmpty })
+        await fixture.end()
+    }
+
+    @Test func `a client that sends far more requests than can wait loses its connection`()
+        async throws
+    {
+        let fixture = ListenerFixture(priority: .normal) { limits in
+            limits.requestsPerSecondMax = 5
+            limits.connectionLifetimeMax = .seconds(1000)
+        }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send(String(repeating: "GET /here HTTP/1.1\r\nHost: x\r\n\r\n", count: 1000))
+        client.sendEnd()
+        #expect(client.receive() != nil, "it is closed")
+        #expect(fixture.questions.withLock { $0.count } < 1000)
         await fixture.end()
     }
 

@@ -17,12 +17,18 @@ final class ListenerFixture: Sendable {
         let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
     }
 
-    /// Holds the listener's thread at each answer to `/here` until it is opened.
+    /// As `latch` it holds the listener's thread at each answer to `/here` until it is opened, as `hold` each
+    /// answer and not the thread.
     final class Latch: Sendable {
         private let state = Atomic(false)
         var isOpen: Bool { state.load(ordering: .acquiring) }
         func open() { state.store(true, ordering: .releasing) }
         func wait() { while !isOpen { usleep(1000) } }
+    }
+
+    /// How its end came.
+    var result: Result<Void, any Error>? {
+        get async { await task.withLock { $0 }?.result }
     }
 
     private let bound = Mutex<Int?>(nil)
@@ -31,7 +37,7 @@ final class ListenerFixture: Sendable {
     init(
         host: String = "127.0.0.1", token: String? = nil, openPaths: Set<String> = [],
         answer: HTTPAnswer = .text("ok"), priority: HTTPListenerSettings.Priority = .low,
-        admission: Admission? = nil, latch: Latch? = nil,
+        admission: Admission? = nil, latch: Latch? = nil, hold: Latch? = nil,
         limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
     ) {
         var settings = HTTPListenerSettings(
@@ -48,6 +54,7 @@ final class ListenerFixture: Sendable {
         } answer: { [self] question in
             questions.withLock { $0.append(question) }
             if question.path == "/here" { latch?.wait() }
+            while hold?.isOpen == false { try? await Task.sleep(for: .milliseconds(1)) }
             return question.path == "/here" ? answer : .notFound
         }
         task.withLock { $0 = Task { try await listener.run() } }

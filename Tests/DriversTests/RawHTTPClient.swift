@@ -11,6 +11,12 @@ struct RawHTTPClient: ~Copyable {
 
     init(port: Int) throws { socket = try .connecting(to: .loopback(port: UInt16(port))) }
 
+    /// Has the end of this client reset the connection.
+    func resetOnClose() { socket.resetOnClose() }
+
+    /// Says that nothing more comes.
+    func sendEnd() { shutdown(socket.descriptor, CInt(SHUT_WR)) }
+
     /// Writes all of it, or as much as the server takes within the time.
     /// - Returns: how many bytes the server has taken.
     @discardableResult

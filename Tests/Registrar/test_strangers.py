@@ -5,9 +5,12 @@
 
 import http.server
 import json
+import os
+import pathlib
 import resource
 import socket
 import threading
+import time
 import unittest
 
 from registrars import APP, INSTALLATION, PATIENCE, OneRegistrar, Registrars, controls, request
@@ -59,6 +62,36 @@ class Strangers(OneRegistrar):
                 status, _, answer = self.registrars.ask("one", "PUT", f"{INSTALLATION}/F{number}/{path}", body)
                 self.assertEqual(status, 200, answer)
                 self.assertLess(answer["sequence"], 10)
+
+
+class Descriptors(OneRegistrar):
+    """A registrar that may open no more files"""
+
+    def test_without_a_free_file_descriptor_no_core_is_kept_busy(self):
+        process = self.registrars.running["one"].pid
+        files = pathlib.Path(f"/proc/{process}/fd")
+
+        def cores():
+            fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        limits = resource.prlimit(process, resource.RLIMIT_NOFILE)
+        few = max(int(file.name) for file in files.iterdir()) + 11
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (few, limits[1]))
+        try:
+            address = ("127.0.0.1", self.registrars.ports["one"])
+            connections = [socket.create_connection(address, PATIENCE) for _ in range(60)]
+            self.registrars.wait_for("all to be taken", lambda: len(list(files.iterdir())) >= few)
+            before = cores()
+            time.sleep(2)
+            # A thread that spins takes all of the time on a machine that has nothing else to do.
+            self.assertLess(cores() - before, 1)
+        finally:
+            resource.prlimit(process, resource.RLIMIT_NOFILE, limits)
+        for connection in connections:
+            connection.close()
+        status, _, _ = self.registrars.ask("one", "GET", f"{INSTALLATION}/S3")
+        self.assertEqual(status, 200)
 
 
 class Listener(http.server.BaseHTTPRequestHandler):

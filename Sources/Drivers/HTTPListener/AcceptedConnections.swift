@@ -16,7 +16,10 @@ final class AcceptedConnections: ChannelDuplexHandler {
     private var channels: [ObjectIdentifier: any Channel] = [:]
     private var port: (any Channel)?
     private var answers = 0
-    private var isEnding = false
+    private(set) var isEnding = false
+    /// Why there is no port.
+    private var failure: (any Error)?
+    private var lastError: (any Error)?
     private var isReadWanted = false
 
     /// - Parameter connectionsMax: further ones wait in the system's queue.
@@ -25,7 +28,7 @@ final class AcceptedConnections: ChannelDuplexHandler {
         ended = eventLoop.makePromise()
     }
 
-    /// When all have ended, and no answer is being made.
+    /// When all have ended, and no answer is being made; it fails if the port did.
     var end: EventLoopFuture<Void> { ended.futureResult }
 
     func handlerAdded(context: ChannelHandlerContext) { port = context.channel }
@@ -55,8 +58,22 @@ final class AcceptedConnections: ChannelDuplexHandler {
         context.read()
     }
 
+    /// The port may go on, as without a free file descriptor. Until it is read again it must not be asked about, or
+    /// the thread would spin. NIO's AcceptBackoffHandler only puts the next read off, and the one in which
+    /// the error came is pending still.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        lastError = error
+        try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+        context.eventLoop.assumeIsolated().scheduleTask(in: Self.backoff) { [self] in
+            try? port?.syncOptions?.setOption(.autoRead, value: true)
+        }
+    }
+
+    private static let backoff = TimeAmount.seconds(1)
+
     func channelInactive(context: ChannelHandlerContext) {
         context.fireChannelInactive()
+        if !isEnding { failure = lastError }
         close()
     }
 
@@ -83,10 +100,12 @@ final class AcceptedConnections: ChannelDuplexHandler {
     /// The port could not be opened.
     func failed(_ error: any Error) {
         isEnding = true
-        ended.fail(error)
+        failure = error
+        endIfOver()
     }
 
     private func endIfOver() {
-        if isEnding, channels.isEmpty, answers == 0 { ended.succeed() }
+        guard isEnding, channels.isEmpty, answers == 0 else { return }
+        if let failure { ended.fail(failure) } else { ended.succeed() }
     }
 }

@@ -30,7 +30,7 @@ package struct HTTPListener: Sendable {
 
     /// Serves until the task is cancelled, also where the caller is only told to end: probes and metrics are
     /// wanted during the drain most of all. With `idle` priority its port may be free a little later.
-    /// - Throws: `HTTPListenerFailure` if it cannot listen on the address.
+    /// - Throws: `HTTPListenerFailure` if it cannot listen on the address; else why it accepts no more connections.
     package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let eventLoop = group.any()
@@ -62,7 +62,7 @@ package struct HTTPListener: Sendable {
         } catch {
             try? await group.shutdownGracefully()
             if Task.isCancelled { return }
-            throw HTTPListenerFailure(settings, cause: error)
+            throw error
         }
     }
 
@@ -95,6 +95,8 @@ package struct HTTPListener: Sendable {
         let bootstrap = ServerBootstrap(group: connections.eventLoop)
             .serverChannelOption(.backlog, value: Self.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            // Before each it is asked whether there may be one more.
+            .serverChannelOption(.maxMessagesPerRead, value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(connections.value)
@@ -109,6 +111,10 @@ package struct HTTPListener: Sendable {
                 value: AdaptiveRecvByteBufferAllocator(
                     minimum: 1024, initial: 2048, maximum: Self.readBytesMax)
             )
+            // It would grow to megabytes, and NIO reads all of it when the client has sent all.
+            .childChannelOption(
+                .socketOption(.so_rcvbuf), value: SocketOptionValue(Self.receiveBufferBytes)
+            )
             .childChannelOption(
                 .socketOption(.so_sndbuf), value: SocketOptionValue(limits.sendBufferBytes)
             )
@@ -119,8 +125,10 @@ package struct HTTPListener: Sendable {
             }
         bootstrap.bind(host: settings.host, port: settings.port).whenComplete { result in
             switch result {
-            case .success(let port): isBound(port.localAddress?.port ?? 0)
-            case .failure(let error): connections.value.failed(error)
+            case .success(let port):
+                if !connections.value.isEnding { isBound(port.localAddress?.port ?? 0) }
+            case .failure(let error):
+                connections.value.failed(HTTPListenerFailure(settings, cause: error))
             }
         }
         return connections.value.end
@@ -128,6 +136,8 @@ package struct HTTPListener: Sendable {
 
     private static let backlog: Int32 = 256
     private static let readBytesMax = 16 << 10
+    /// What Linux begins with; the kernel doubles the number.
+    private static let receiveBufferBytes = 64 << 10
 
     private static func setUp(
         _ channel: any Channel, _ certificate: ListenerCertificate?,

@@ -7,7 +7,8 @@ internal import NIOHTTP1
 
 /// One connection of a listener. It takes one request after the other, has each answered, and bounds what its
 /// client can take: a place of its peer's share, its peer's pace, memory, and the time for a first head, a
-/// request, an answer and in all. What comes before it can be looked at is kept, and no more is read.
+/// request, an answer and in all. What comes before it can be looked at is kept, and no more is read; but once
+/// its client has sent all, NIO reads what the kernel has at once, so there is a bound to that, too.
 /// Where the listener decides by heads, nothing of a refused request's body is kept.
 final class ListenerConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
@@ -60,6 +61,8 @@ final class ListenerConnection: ChannelInboundHandler {
     /// Why nothing can come after them.
     private var failure: HTTPParserError?
     private var isInputClosed = false
+    /// Whether what was read is being passed on: there may be more of it than is in `parts`.
+    private var isReading = false
     private var request: Request?
     /// Counts its requests: who waited for room for one must not wake another.
     private var begun = 0
@@ -67,11 +70,12 @@ final class ListenerConnection: ChannelInboundHandler {
     private var isWriting = false
     /// Whether it ends with the answer that comes next.
     private var isEnding = false
-    /// Whether the listener ends.
-    private var isLeft = false
+    private var isListenerEnding = false
     private var answering: Task<Void, Never>?
     /// Until a head is there, the rest of a request, or what it is held for.
     private lazy var wait = Deadline(on: eventLoop) { [unowned self] in waitIsOver() }
+    /// How often it was found after the end of `wait` that there is something to be read.
+    private var looks = 0
     /// Until the kernel has an answer.
     private lazy var writing = Deadline(on: eventLoop) { [unowned self] in close() }
     private lazy var lifetime = Deadline(on: eventLoop) { [unowned self] in
@@ -105,7 +109,8 @@ final class ListenerConnection: ChannelInboundHandler {
         if let peer { shared.peers.giveBack(of: peer) }
         if let place {
             stopWaitingForRoom()
-            giveBack()
+            // Who is making the answer has the body until then.
+            if answering == nil { giveBack() }
             shared.admission?.connections.closed(place)
         }
         (peer, place, self.context) = (nil, nil, nil)
@@ -113,10 +118,10 @@ final class ListenerConnection: ChannelInboundHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event as? ChannelEvent == .inputClosed {
-            isInputClosed = true
+            (isInputClosed, isReading) = (true, false)
             readOn()
         } else if event is ChannelShouldQuiesceEvent {
-            (isEnding, isLeft) = (true, true)
+            (isEnding, isListenerEnding) = (true, true)
             answering?.cancel()
             if writing.isSet { writing.set(Self.timeToLeave) }
             if request?.isDecided != true || request?.isAnswered == true { close() }
@@ -132,11 +137,19 @@ final class ListenerConnection: ChannelInboundHandler {
     // MARK: What comes
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        isReading = true
         parts.append(unwrapInboundIn(data))
         takeParts()
+        if parts.count > Self.partsMax { close() }
     }
 
-    func channelReadComplete(context: ChannelHandlerContext) { readOn() }
+    func channelReadComplete(context: ChannelHandlerContext) {
+        isReading = false
+        readOn()
+    }
+
+    /// 256 short requests that wait for their turn. No client has so many under way.
+    private static let partsMax = 512
 
     /// Whether the next part can be looked at: that of a request which is neither held nor whole, or of the
     /// next one.
@@ -154,7 +167,7 @@ final class ListenerConnection: ChannelInboundHandler {
 
     /// Asks for more, if all that has come was looked at.
     private func readOn() {
-        guard takesParts, parts.isEmpty else { return }
+        guard !isReading, takesParts, parts.isEmpty else { return }
         if let failure { return breakOff(failure) }
         if isInputClosed { return close() }
         if !wait.isSet { wait.set(timeForMore) }
@@ -176,7 +189,7 @@ final class ListenerConnection: ChannelInboundHandler {
             guard count <= bytesMax else { return respond(responder.tooLong(bytesMax)) }
             request?.question?.body += bytes.readableBytesView
         case .end:
-            wait.clear()
+            stopWaiting()
             request?.isWhole = true
             if request?.isAnswered == true {
                 finish()
@@ -218,22 +231,35 @@ final class ListenerConnection: ChannelInboundHandler {
     /// Closes the connection, unless there is something to be read: where others keep all cores busy, this
     /// thread may not have got the time to read what has come long ago.
     private func closeIfSilent() {
-        let queued = ChannelOptions.socketOption(NIOBSDSocket.Option(rawValue: SO_MEMINFO))
-        let numbers = (try? context?.channel.syncOptions?.getOption(queued)) ?? 0
-        // The first of them is that of the bytes which wait, with the kernel's own.
-        let bytes = UInt32(truncatingIfNeeded: numbers)
         // Past its age none is worth more time.
-        guard bytes > 0, !isEnding else { return close() }
+        guard bytesToRead > 0, !isEnding, looks < Self.looksMax else { return close() }
+        looks += 1
         wait.set(Self.timeToRead)
+    }
+
+    /// Those that come next: behind a gap there may be more, which nobody can read.
+    private var bytesToRead: CInt {
+        var bytes: CInt = 0
+        try? context?.channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+            of: NIOBSDSocket.Handle.self
+        ) { _ = ioctl($0, UInt(FIONREAD), &bytes) }
+        return bytes
+    }
+
+    private func stopWaiting() {
+        wait.clear()
+        looks = 0
     }
 
     /// It is read in the event loop's next turn, however long that takes to come.
     private static let timeToRead = Duration.milliseconds(100)
+    /// Each is a turn, which reads up to 16 KiB; or a client that always sends would never be late.
+    private static let looksMax = 10
 
     // MARK: A request's head
 
     private func begin(_ head: HTTPRequestHead) {
-        wait.clear()
+        stopWaiting()
         begun += 1
         request = Request(head: head)
         if let place { shared.admission?.connections.requestBegan(place) }
@@ -247,7 +273,7 @@ final class ListenerConnection: ChannelInboundHandler {
     /// What the request was held for is there.
     private func goOn(_ next: () -> Void) {
         request?.hold = nil
-        wait.clear()
+        stopWaiting()
         next()
         takeParts()
         readOn()
@@ -351,6 +377,7 @@ final class ListenerConnection: ChannelInboundHandler {
 
     private func asked(_ answer: HTTPAnswer) {
         answering = nil
+        if context == nil { giveBack() }
         respond(answer)
         shared.connections.answerEnded()
     }
@@ -369,6 +396,8 @@ final class ListenerConnection: ChannelInboundHandler {
             switch HTTPHeaders(head.headers).announcedBytes {
             case nil: false
             case 0: true
+            // It is not sent, or is, as the client likes: what comes next may be a request.
+            case _ where RequestHeadRules.waits(head): false
             case let bytes?:
                 shared.admission?.drains.take(bytes) ?? (bytes <= limits.bodyBytesMax)
             }
@@ -405,7 +434,7 @@ final class ListenerConnection: ChannelInboundHandler {
         if request?.isAnswered == true {
             settle()
         } else {
-            writing.set(isLeft ? Self.timeToLeave : limits.answerTimeMax)
+            writing.set(isListenerEnding ? Self.timeToLeave : limits.answerTimeMax)
         }
     }
 
@@ -435,6 +464,7 @@ final class ListenerConnection: ChannelInboundHandler {
 
     /// On with the next request.
     private func finish() {
+        if isEnding { return close() }
         request = nil
         takeParts()
         readOn()
