@@ -80,7 +80,7 @@ extension DeferredPushes {
         guard held < .distantFuture else { return false }
         if held <= now.monotonic - HoldWatch.patience(book.settings.holdMax) { return true }
         // In each interval half a sixteenth may begin to rest, for as long as an interval.
-        if !book.pushes[slot].isBulk,
+        if !book.pushes[slot].content.isBulk,
             roomWaits.count(now: now.monotonic) >= max(1, book.settings.slots / 32)
         {
             return true

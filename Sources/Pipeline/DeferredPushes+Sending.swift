@@ -150,7 +150,7 @@ extension DeferredPushes {
         push.content.notBefore = MonotonicTime(nanoseconds: .min)
         push.coalescingKey = table.coalescingKey(of: row)
         push.past = content.past
-        push.isBulk = true
+        push.content.isBulk = true
         let body = content.push.body
         if body != .none {
             push.content.body = book.pushes.bodies.insert(

@@ -47,10 +47,10 @@ extension FanOut {
         content.writtenAt = request.writtenAt
         content.body = request.body
         content.notBefore = request.notBefore
+        content.isBulk = request.isBulk
         var push = PushRequest(
             token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = request.coalescingKey
-        push.isBulk = request.isBulk
         return place(push, claims: claims, now: now, &book, deferral)
     }
 

@@ -37,22 +37,21 @@ struct Handover: ~Copyable {
 
     deinit { for body in constantBodies { body.deallocate() } }
 
-    /// Fills `batch` with pushes of one pool that are to be handed to delivery now, at most as many
+    /// Fills `batch` with pushes of one line that are to be handed to delivery now, at most as many
     /// as fit and the pool's breaker allows. Each is complete in the slab.
     mutating func take(
-        _ pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>,
+        _ line: PoolLine, of pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>,
         _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Int {
-        guard book.pushes.hasQueued(in: pool) else { return 0 }
         var most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
         let mayHoldBack =
             breakers.hasTokenFaults || book.pacing.isOn || book.budgets.isThinning
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
-        var next = most > 0 ? takeOne(from: pool, &book, &breakers, now: now) : nil
+        var next = most > 0 ? takeOne(from: line, &book, &breakers, now: now) : nil
         while let slot = next {
-            next = taken + 1 < most ? takeOne(from: pool, &book, &breakers, now: now) : nil
+            next = taken + 1 < most ? takeOne(from: line, &book, &breakers, now: now) : nil
             guard mayBeSent(slot, &book, &breakers, deferral, now: now),
                 !mayHoldBack
                     || !isHeldBack(slot, &book, &breakers, &deferral, &outbox, now: now)
@@ -61,7 +60,7 @@ struct Handover: ~Copyable {
                 // The allowance that this push was taken on is free again, so another one may be
                 // taken.
                 if next == nil, taken < most {
-                    next = takeOne(from: pool, &book, &breakers, now: now)
+                    next = takeOne(from: line, &book, &breakers, now: now)
                 }
                 continue
             }
@@ -76,10 +75,10 @@ struct Handover: ~Copyable {
     }
 
     private func takeOne(
-        from pool: PoolID, _ book: inout PushBook, _ breakers: inout CircuitBreakers, now: Now
+        from line: PoolLine, _ book: inout PushBook, _ breakers: inout CircuitBreakers, now: Now
     ) -> UInt32? {
         let taken = book.pushes.take(
-            from: pool, sequence: book.sequence, now: now.monotonic
+            from: line, sequence: book.sequence, now: now.monotonic
         ) { !breakers.allowsOneMore($0, now: now.monotonic) }
         guard let slot = taken else { return nil }
         breakers.taken(book.pushes.route(of: slot))

@@ -17,7 +17,7 @@ package import RecordSchemas
 /// facts, so a simulation can drive it in virtual time.
 ///
 /// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is
-/// to be done comes out of `takeReady` (pushes to hand to delivery), `takeRecords` (records to
+/// to be done comes out of `handOver` (pushes to hand to delivery), `takeRecords` (records to
 /// produce) and `committableOffset` (offsets to store). Each fact is routed to the part that
 /// decides. A part owns its state; the pushes themselves are in the `PushBook`, which all parts
 /// work on.
@@ -29,6 +29,8 @@ package struct PushPipeline: ~Copyable {
     var outbox: Outbox
     var deferral: DeferredPushes
     var handover: Handover
+    /// How the lines of each pool share the room for pushes.
+    var shares: [PatientShare]
     var index: AudienceFeed
     /// What operators have paused, dropped and limited.
     package private(set) var restrictions: Restrictions
@@ -53,6 +55,7 @@ package struct PushPipeline: ~Copyable {
         // Another seed than that of the breakers, or both would draw the same delays.
         handover = Handover(seed: settings.seed &+ 1)
         index = AudienceFeed(routing: routing)
+        shares = routing.pools.map { _ in PatientShare() }
         restrictions = Restrictions(
             topics: bindings.count, configured: settings.restrictions)
     }
@@ -318,14 +321,6 @@ package struct PushPipeline: ~Copyable {
         fanOut.advance(steps: steps, now: now, &book, deferral)
     }
 
-    /// Fills `batch` with pushes of one pool that are to be handed to delivery now, at most as many
-    /// as fit and the pool's breaker allows. Each is complete in the slab.
-    package mutating func takeReady(
-        _ pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>, now: Now
-    ) -> Int {
-        handover.take(pool, into: batch, &book, &breakers, &deferral, &outbox, now: now)
-    }
-
     /// What became of a push that was handed over.
     /// - Returns: the pool that carried it.
     @discardableResult
@@ -411,7 +406,7 @@ package struct PushPipeline: ~Copyable {
         }
     }
 
-    /// When `advance` or `takeReady` next has something to do without a further fact. A breaker
+    /// When `advance` or `handOver` next has something to do without a further fact. A breaker
     /// whose time has come is left out: it waits for delivery to have room, which is a fact.
     package func nextDue(now: Now) -> MonotonicTime {
         if handover.isCutShort { return now.monotonic }

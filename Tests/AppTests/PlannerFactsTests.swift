@@ -47,6 +47,20 @@ internal import Testing
         #expect(script.loop.outstanding.joined().allSatisfy { $0 == 0 })
     }
 
+    @Test func `a port is told which pushes are patient`() async throws {
+        let script = try PlannerScript()
+        try await script.start([(Self.plain, 0), (Self.deferred, 0), (Self.deferred, 1)])
+        try script.event("s2")
+        try await script.until("a push for an event") { script.inFlight == 1 }
+        #expect(script.patientCount == 0)
+        try script.deferredPush()
+        try await script.until("one that comes from deferred") { script.inFlight == 2 }
+        #expect(script.patientCount == 1)
+        script.answerAll()
+        try await script.until("both have ended") { script.accepted == 2 }
+        #expect(script.loop.outstanding.joined().allSatisfy { $0 == 0 })
+    }
+
     @Test func `another port is first in each turn`() async throws {
         let script = try PlannerScript()
         try await script.start([(Self.plain, 0)])

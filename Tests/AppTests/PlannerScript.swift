@@ -43,6 +43,8 @@ final class PlannerScript {
     private let slab: PushSlab
     /// By port: what it was given and has not answered.
     private(set) var taken: [[PushSlot]] = [[], []]
+    /// How many of all pushes the ports were given as patient ones.
+    private(set) var patientCount = 0
 
     private final class Registry: Sendable {
         let answer = Mutex(SchemaAnswer.pending)
@@ -290,7 +292,11 @@ final class PlannerScript {
     func submitted(_ port: Int = 0) -> [PushSlot] {
         let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: 256)
         defer { batch.deallocate() }
-        taken[port] += batch[..<ports[port].take(into: batch)]
+        for isPatient in [false, true] {
+            let count = ports[port].take(into: batch, isPatient: isPatient)
+            taken[port] += batch[..<count]
+            if isPatient { patientCount += count }
+        }
         return taken[port]
     }
 

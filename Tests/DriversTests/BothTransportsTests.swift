@@ -230,6 +230,57 @@ internal import Testing
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `a prompt push finds a stream though patient ones wait for them, and a tenth is patient`(
+        _ kind: TransportKind
+    ) throws {
+        // Patient pushes are never answered, and hold the 30 of 32 streams that they may take.
+        let server = try DeliverySimulator {
+            $0.rules = [
+                ScriptedRule(tokenPrefix: DeliveryBench.tokenPrefix + "01", answer: .silence)
+            ]
+        }
+        let limits = DeliveryBench.brisk {
+            $0.streamsMax = 32
+            $0.requestTimeout = .seconds(3600)
+            $0.waitMax = .seconds(3600)
+        }
+        let bench = try server.bench(kind, limits: limits)
+        bench.submit(1)
+        #expect(bench.collect(1).first?.status == 200)
+        bench.submit(100, from: 256, isPatient: true)
+        #expect(bench.wait { bench.transport.counters.snapshot.requests == 31 })
+        for number in 1...9 {
+            bench.submit(1, from: number)
+            #expect(bench.collect(1).first?.status == 200)
+        }
+        // After nine prompt pushes one of the patient ones is owed a stream.
+        #expect(bench.wait { bench.transport.counters.snapshot.requests == 41 })
+        bench.submit(1, from: 10)
+        #expect(bench.collect(1).first?.status == 200)
+        #expect(bench.transport.counters.snapshot.requests == 42)
+        #expect(server.simulator.counts.connectionsOpened == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `patient pushes alone are sent on all streams`(_ kind: TransportKind) throws {
+        let server = try DeliverySimulator {
+            $0.rules = [
+                ScriptedRule(tokenPrefix: DeliveryBench.tokenPrefix + "01", answer: .silence)
+            ]
+        }
+        let limits = DeliveryBench.brisk {
+            $0.streamsMax = 32
+            $0.requestTimeout = .seconds(3600)
+            $0.waitMax = .seconds(3600)
+        }
+        let bench = try server.bench(kind, limits: limits)
+        bench.submit(1, isPatient: true)
+        #expect(bench.collect(1).first?.status == 200)
+        bench.submit(100, from: 256, isPatient: true)
+        #expect(bench.wait { bench.transport.counters.snapshot.requests == 33 })
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `a transport stays on one connection when the server allows few streams`(
         _ kind: TransportKind
     ) throws {

@@ -111,7 +111,7 @@ final class DeliveryBench {
     /// before that.
     @discardableResult
     func submit(
-        _ count: Int, from first: Int = 0,
+        _ count: Int, from first: Int = 0, isPatient: Bool = false,
         shape: (Int, UnsafeMutablePointer<WirePush>) -> Void = { _, _ in }
     ) -> [PushSlot] {
         let slots = (first..<first + count).map { number -> PushSlot in
@@ -131,7 +131,7 @@ final class DeliveryBench {
             shape(number, slab.push(slot))
             return slot
         }
-        slots.withUnsafeBufferPointer { port.submit($0) }
+        slots.withUnsafeBufferPointer { port.submit($0, isPatient: isPatient) }
         return slots
     }
 

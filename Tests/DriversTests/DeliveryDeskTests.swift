@@ -29,7 +29,10 @@ private struct StandInConnection: PooledConnection, ~Copyable {
 
     mutating func retire() { isRetired = true }
 
-    func takes(bodyBytes: Int) -> Bool { inFlightCount < capacity }
+    /// Half of its requests are kept.
+    func takes(bodyBytes: Int, isKeptBack: Bool) -> Bool {
+        inFlightCount < (isKeptBack ? capacity / 2 : capacity)
+    }
 }
 
 /// What both transports leave to the desk, without a transport: who waits, who is given back, and
@@ -62,9 +65,9 @@ private struct StandInConnection: PooledConnection, ~Copyable {
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
     }
 
-    private func submit(_ slots: PushSlot...) {
+    private func submit(_ slots: PushSlot..., isPatient: Bool = false) {
         for slot in slots { slab.push(slot).pointee.route = route }
-        slots.withUnsafeBufferPointer { port.submit($0) }
+        slots.withUnsafeBufferPointer { port.submit($0, isPatient: isPatient) }
     }
 
     private func outcomes() -> [PushOutcome] {
@@ -74,14 +77,22 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         return Array(room[..<port.collect(into: room)])
     }
 
-    private func waiting() -> [PushSlot] {
+    private func waiting(isPatient: Bool = false) -> [PushSlot] {
         var slots: [PushSlot] = []
-        while let slot = desk.pools[0].waiting.popFirst(desk.places) { slots.append(slot) }
-        for slot in slots { desk.pools[0].waiting.append(slot, desk.places) }
+        while let slot = desk.pools[0].waiting[isPatient: isPatient].popFirst(desk.places) {
+            slots.append(slot)
+        }
+        for slot in slots {
+            desk.pools[0].waiting.append(slot, isPatient: isPatient, desk.places)
+        }
         return slots
     }
 
     private var token: ProviderToken? { desk.pools[0].token }
+
+    private func isFull(_ connections: ConnectionPlaces<StandInConnection>) -> Bool {
+        desk.isFull(0, connections)
+    }
 
     private func isLast(_ connections: ConnectionPlaces<StandInConnection>) -> Bool {
         desk.endTurn(with: connections)
@@ -117,6 +128,67 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         #expect(outcomes().isEmpty)
     }
 
+    @Test func `patient pushes wait apart, and stay so when they are refused`() throws {
+        desk.beginTurn()
+        submit(1, 2, isPatient: true)
+        submit(3)
+        desk.takeSubmissions()
+        #expect(waiting() == [3] && waiting(isPatient: true) == [1, 2])
+        for slot in [PushSlot(2), 3] {
+            desk.pools[0].waiting[isPatient: slot == 2].remove(slot, desk.places)
+            desk.sendAgain(slot, pool: 0, waitingSince: desk.now.monotonic)
+        }
+        #expect(waiting() == [3] && waiting(isPatient: true) == [2, 1])
+        // The next pushes in these slots are others.
+        desk.pools[0].waiting[isPatient: true].remove(2, desk.places)
+        submit(2)
+        desk.takeSubmissions()
+        desk.pools[0].waiting[isPatient: false].remove(2, desk.places)
+        desk.sendAgain(2, pool: 0, waitingSince: desk.now.monotonic)
+        #expect(waiting() == [2, 3] && waiting(isPatient: true) == [1])
+    }
+
+    @Test func `patient pushes go back like all others, after their time and at a stop`() throws {
+        desk.beginTurn()
+        submit(1, 2, isPatient: true)
+        submit(3)
+        desk.takeSubmissions()
+        let hour = Duration.seconds(3600)
+        desk.places[1].since = desk.now.monotonic - hour
+        desk.places[3].since = desk.now.monotonic - hour + .seconds(1)
+        desk.giveBackWaiting()
+        #expect(outcomes().map(\.slot) == [1])
+        #expect(desk.nextGiveBack() == desk.places[3].since + hour)
+        desk.pools[0].waiting[isPatient: false].remove(3, desk.places)
+        #expect(desk.nextGiveBack() == desk.places[2].since + hour)
+        port.enter(.draining)
+        desk.beginTurn()
+        desk.giveBackWaiting()
+        #expect(outcomes().map(\.slot) == [2])
+        #expect(desk.nextGiveBack() == .distantFuture)
+    }
+
+    @Test func `a pool that is full for a large audience wants a further connection`() throws {
+        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        defer { connections.deinitialize().deallocate() }
+        connections[0].isServing = true
+        connections[0].capacity = 10
+        connections[0].inFlightCount = 5
+        desk.beginTurn()
+        // A prompt push goes, after which streams are kept.
+        submit(1)
+        desk.takeSubmissions()
+        desk.pools[0].waiting.dispatches(at: desk.now.monotonic)
+        #expect(!isFull(connections))
+        desk.pools[0].waiting[isPatient: false].remove(1, desk.places)
+        submit(2, isPatient: true)
+        desk.takeSubmissions()
+        #expect(isFull(connections))
+        submit(1)
+        desk.takeSubmissions()
+        #expect(!isFull(connections), "the next one is prompt")
+    }
+
     @Test(arguments: [DeliveryPort.Phase.draining, .stopping])
     func `what comes when nothing is sent any more goes back`(phase: DeliveryPort.Phase) throws {
         submit(1, 2)
@@ -137,16 +209,16 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         desk.takeSubmissions()
         let since = MonotonicTime(nanoseconds: 5)
         for _ in 0..<8 {
-            let first = desk.pools[0].waiting.popLast(desk.places)
+            let first = desk.pools[0].waiting[isPatient: false].popLast(desk.places)
             #expect(first == 2)
             desk.sendAgain(2, pool: 0, waitingSince: since)
             #expect(waiting() == [2, 1])
             let place = desk.places[2]
             #expect(place.since == since)
-            _ = desk.pools[0].waiting.popFirst(desk.places)
-            desk.pools[0].waiting.append(2, desk.places)
+            _ = desk.pools[0].waiting[isPatient: false].popFirst(desk.places)
+            desk.pools[0].waiting.append(2, isPatient: false, desk.places)
         }
-        desk.pools[0].waiting.remove(2, desk.places)
+        desk.pools[0].waiting[isPatient: false].remove(2, desk.places)
         #expect(outcomes().isEmpty)
         desk.sendAgain(2, pool: 0, waitingSince: since)
         #expect(waiting() == [1])
@@ -154,7 +226,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         // The next push in this slot is another one.
         submit(2)
         desk.takeSubmissions()
-        desk.pools[0].waiting.remove(2, desk.places)
+        desk.pools[0].waiting[isPatient: false].remove(2, desk.places)
         desk.sendAgain(2, pool: 0, waitingSince: since)
         #expect(waiting() == [2, 1])
     }
@@ -398,7 +470,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 1)
         defer { places.deallocate() }
         places.initialize(to: SlotPlace())
-        pool.waiting.append(0, places)
+        pool.waiting.append(0, isPatient: true, places)
         wants.append(pool.wantsConnections(at: idle))
         #expect(wants == [true, false, true, true])
     }

@@ -175,10 +175,16 @@ final class PartsFixture {
     func take(_ limit: Int = 64) -> [SentPush] {
         let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: limit)
         defer { batch.deallocate() }
-        let count = handover.take(
-            PoolID(rawValue: 0), into: batch, &book, &breakers, &deferral, &outbox, now: now)
+        let pool = PoolID(rawValue: 0)
+        var taken: [SentPush] = []
+        for line in [PoolLine(pool, isPatient: false), PoolLine(pool, isPatient: true)] {
+            let count = handover.take(
+                line, of: pool, into: UnsafeMutableBufferPointer(rebasing: batch[taken.count...]),
+                &book, &breakers, &deferral, &outbox, now: now)
+            taken += batch[taken.count..<(taken.count + count)].map { SentPush($0, book.slab) }
+        }
         checkInvariants()
-        return batch[..<count].map { SentPush($0, book.slab) }
+        return taken
     }
 
     func answer(_ push: SentPush, _ status: UInt16, _ reason: APNSReason = .none) {

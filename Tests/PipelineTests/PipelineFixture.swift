@@ -215,11 +215,22 @@ final class PipelineFixture {
     // MARK: APNs
 
     func take(_ limit: Int = 64, pool: UInt16 = 0) -> [SentPush] {
-        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: limit)
+        handOver(PoolRoom(patient: limit, kept: 0), pool: pool).flatMap(\.pushes)
+    }
+
+    /// Takes what there is room for, as the batches that delivery is given.
+    func handOver(
+        _ room: PoolRoom, pool: UInt16 = 0
+    ) -> [(pushes: [SentPush], isPatient: Bool)] {
+        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(
+            capacity: max(1, room.patient + room.kept))
         defer { batch.deallocate() }
-        let count = pipeline.takeReady(PoolID(rawValue: pool), into: batch, now: now)
+        var handed: [(pushes: [SentPush], isPatient: Bool)] = []
+        _ = pipeline.handOver(PoolID(rawValue: pool), room, by: batch, now: now) { [slab] in
+            handed.append(($0.map { SentPush($0, slab) }, $1))
+        }
         checkInvariants()
-        return batch[..<count].map { SentPush($0, slab) }
+        return handed
     }
 
     func answer(

@@ -74,7 +74,8 @@ private struct BookBench: ~Copyable {
 
     mutating func takeOne() -> UInt32? {
         book.pushes.take(
-            from: book.traits(of: route).pool, sequence: 1, now: now.monotonic
+            from: PoolLine(book.traits(of: route).pool, isPatient: false), sequence: 1,
+            now: now.monotonic
         ) { _ in false }
     }
 }

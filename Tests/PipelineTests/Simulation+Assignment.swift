@@ -197,7 +197,7 @@ extension Simulation {
             keep(record, of: worker, owing: [])
         }
         workers[number] = nil
-        coverage.lived(worker.pipeline.counters, joined: worker.joinedCount)
+        coverage.lived(worker)
         if chance(20) { clocks.replace(number, dice: &dice) }
         for row in worker.consumer.rows { release(row.place) }
         try start(number)

@@ -22,8 +22,12 @@ extension Simulation {
             let weather = isDraining ? SimulatedWeather.fair : weather
             let written = worker.pipeline.records.count
             let unpaced = worker.pipeline.counters.pushesUnpaced
+            let capacity = 1 + below(16)
+            // In some lives prompt pushes have all that patient ones may take.
+            let kept = seed % 4 == 3 && !isDraining ? capacity : 0
             let count = try worker.handOver(
-                pool: pool, capacity: 1 + below(16), world: kafka, now: now
+                pool: pool, room: PoolRoom(patient: capacity - kept, kept: kept), world: kafka,
+                now: now
             ) { isAgain in
                 let answer =
                     isDraining

@@ -110,7 +110,7 @@ struct Simulation {
         }
         try drain()
         for worker in workers.compactMap(\.self) {
-            coverage.lived(worker.pipeline.counters, joined: worker.joinedCount)
+            coverage.lived(worker)
         }
         coverage.slowRecords = slowRecords
     }

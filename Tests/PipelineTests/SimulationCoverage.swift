@@ -63,6 +63,9 @@ struct SimulationCoverage {
     /// Pushes that were left to a row that waited already, and records of `deferred` for which Kafka
     /// took longer than an announcement is worth.
     private(set) var joined = 0
+    /// Hand-overs in which prompt pushes passed patient ones, and in which these were owed a turn.
+    private(set) var promptFirst = 0
+    private(set) var owed = 0
     var slowRecords = 0
     /// Turns under lowered settings, while shards that Kafka has refused waited.
     var reloads = 0
@@ -117,8 +120,11 @@ struct SimulationCoverage {
     }
 
     /// A worker has come to its end.
-    mutating func lived(_ counters: Counters, joined count: Int) {
-        joined += count
+    mutating func lived(_ worker: SimulationWorker) {
+        let counters = worker.pipeline.counters
+        joined += worker.joinedCount
+        promptFirst += worker.sharing.promptFirst
+        owed += worker.sharing.owed
         thinned += counters.pushesThinned
         repeated += counters.failuresRepeated
         pushesDropped += counters.dropped
@@ -136,6 +142,8 @@ struct SimulationCoverage {
         unsubscribed += other.unsubscribed
         eventsReleased += other.eventsReleased
         joined += other.joined
+        promptFirst += other.promptFirst
+        owed += other.owed
         slowRecords += other.slowRecords
         reloads += other.reloads
         resumed += other.resumed

@@ -80,6 +80,10 @@ internal import Testing
         #expect(
             count < seeds || min(coverage.joined, coverage.slowRecords) > count / 4,
             "too few pushes were left to rows, or too few records were slow")
+        print("patient pushes: passed \(coverage.promptFirst) times, owed \(coverage.owed) times")
+        #expect(
+            count < seeds || coverage.promptFirst > count && coverage.owed > 0,
+            "prompt and patient pushes shared too little")
         print("payloads that were not for whoever has the phone: \(coverage.unsubscribed)")
         #expect(count < seeds || coverage.unsubscribed > count / 5, "too few were signed out")
         print("released events: \(coverage.eventsReleased)")

@@ -152,6 +152,8 @@ final class SimulationWorker {
         inherited = Array(repeating: nil, count: partitions)
     }
 
+    var sharing = SimulatedSharing()
+
     /// Whether the last turn was under lowered settings.
     var isReloaded = false
 
@@ -167,19 +169,17 @@ final class SimulationWorker {
 
     /// - Returns: how many pushes were handed over.
     func handOver(
-        pool: Int, capacity: Int, world: SimulatedKafka, now: Now,
+        pool: Int, room: PoolRoom, world: SimulatedKafka, now: Now,
         answer: (_ isAgain: Bool) -> (SimulatedAnswer, Duration)
     ) throws(SimulationFailure) -> Int {
-        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: max(1, capacity))
-        defer { batch.deallocate() }
         let drops = watchDrops(world: world, now: now)
         let candidates = joinCandidates(now: now)
         let written = pipeline.records.count
-        let count = pipeline.takeReady(PoolID(rawValue: UInt16(pool)), into: batch, now: now)
+        let handed = try handOverFairly(room, pool: pool, now: now)
         try noteDropsInTurn(drops, now: now)
         model.forgive(now: now)
         try noteJoins(candidates, from: written)
-        for slot in batch[..<count] {
+        for slot in handed {
             sequence += 1
             let push = SentPush(slot, slab)
             let route = pipeline.routing[push.route]
@@ -232,7 +232,7 @@ final class SimulationWorker {
                     registeredAt: model.registrationTime(token)!,
                     dueAt: now.monotonic + delay, answer: answer))
         }
-        return count
+        return handed.count
     }
 
     /// - Parameter world: learns which keys' pushes have ended.

@@ -46,6 +46,15 @@ private func machine(
         #expect(machine.streamsFree == 500)
     }
 
+    @Test func `a sixteenth of the streams is kept from patient pushes, once there are any`() {
+        #expect(machine(.settingsAwaited).streamsKept == 0)
+        #expect(machine(.warming).streamsKept == 0)
+        #expect(machine(.open).streamsKept == 62)
+        #expect(machine(.open, announced: 16).streamsKept == 1)
+        #expect(machine(.open, announced: 4).streamsKept == 1)
+        #expect(machine(.open, announced: 3).streamsKept == 0, "it has none to spare")
+    }
+
     @Test func `the streams stay one after a 403`() {
         var machine = machine(.warming)
         machine.streamsOpened(1)

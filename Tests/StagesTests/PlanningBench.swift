@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
@@ -12,6 +13,8 @@ struct PlanningBench: ~Copyable {
     var now = MonotonicTime.after(.seconds(1))
     /// The planner's count of the events read.
     var sequence: UInt64 = 0
+    /// How the lines of `pool` share.
+    var share = PatientShare()
     /// One assignment per partition, from 0.
     let assignments: [AssignmentID]
 
@@ -84,8 +87,35 @@ struct PlanningBench: ~Copyable {
         return joined
     }
 
-    mutating func take(from pool: PoolID = pool) -> UInt32? {
-        table.take(from: pool, sequence: sequence, now: now) { _ in false }
+    /// Takes the push of either line that is next.
+    mutating func take(
+        from pool: PoolID = pool, isBlocked: (RouteID) -> Bool = { _ in false }
+    ) -> UInt32? {
+        let patient = PoolLine(pool, isPatient: true)
+        for part in SendingPart.allCases where part != .owed || share.owed > 0 {
+            let line = part.isPatient ? patient : PoolLine(pool, isPatient: false)
+            let taken = table.take(from: line, sequence: sequence, now: now, isBlocked: isBlocked)
+            guard let taken else { continue }
+            if part.isPatient {
+                share.patientWent(1)
+            } else {
+                share.promptWent(1, isWaitedFor: table.hasQueued(in: patient))
+            }
+            return taken
+        }
+        return nil
+    }
+
+    /// Takes all pushes of one line.
+    mutating func takeAll(of line: PoolLine) -> [UInt32] {
+        var slots: [UInt32] = []
+        while let slot = table.take(
+            from: line, sequence: sequence, now: now, isBlocked: { _ in false })
+        {
+            slots.append(slot)
+        }
+        checkInvariants()
+        return slots
     }
 
     /// Accepts the push in flight; true if it goes on with its follow-up.
@@ -97,6 +127,11 @@ struct PlanningBench: ~Copyable {
 
     mutating func retry(_ slot: UInt32, after delay: Duration = .zero, costsAttempt: Bool = true) {
         table.retry(slot, at: now + delay, now: now, costsAttempt: costsAttempt, &ledger)
+        checkInvariants()
+    }
+
+    mutating func putBack(_ slot: UInt32) {
+        table.putBack(slot, until: now, now: now, &ledger)
         checkInvariants()
     }
 

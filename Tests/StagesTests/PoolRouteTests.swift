@@ -38,10 +38,7 @@ internal import Testing
         _ = bench.queue([10, 10, 10], in: Self.routes)
         let blocked = Self.routes[1]
         var taken = 0
-        while let slot = bench.table.take(
-            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
-            isBlocked: { $0 == blocked })
-        {
+        while let slot = bench.take(isBlocked: { $0 == blocked }) {
             #expect(bench.table.route(of: slot) != blocked)
             taken += 1
         }
@@ -55,9 +52,7 @@ internal import Testing
     @Test func `routes of one pool wait while all are blocked`() {
         var bench = PlanningBench()
         _ = bench.queue([2, 2, 2], in: Self.routes)
-        let taken = bench.table.take(
-            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
-            isBlocked: { _ in true })
+        let taken = bench.take(isBlocked: { _ in true })
         #expect(taken == nil)
         #expect(bench.table.queuedCount == 6)
     }

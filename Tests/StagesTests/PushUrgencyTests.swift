@@ -22,7 +22,7 @@ internal import Testing
             let event = bench.read()
             let token = UInt32(bench.table.queuedCount)
             var request = bench.request(event, token: token, route: route, type: type)
-            request.isBulk = isBulk
+            request.content.isBulk = isBulk
             last = bench.queue(request, event)
         }
         return last
@@ -59,15 +59,16 @@ internal import Testing
         #expect(order[7...].allSatisfy { $0 == .background })
     }
 
-    @Test func `less urgent pushes get a tenth, and share it`() {
+    @Test func `less urgent pushes get a tenth`() {
         var bench = PlanningBench(slots: 700)
         queue(100, .background, in: Self.device, &bench)
         queue(100, .widgets, in: Self.widget, &bench)
         queue(400, .controls, in: Self.control, &bench)
         let order = take(200, &bench)
-        #expect(order.count { $0 == .controls } == 180)
-        #expect(order.count { $0 == .widgets } == 10)
-        #expect(order.count { $0 == .background } == 10)
+        // Background pushes get a tenth of all, and widgets a tenth of the prompt ones.
+        #expect(order.count { $0 == .background } == 20)
+        #expect(order.count { $0 == .widgets } == 18)
+        #expect(order.count { $0 == .controls } == 162)
         // No long gap either.
         for start in stride(from: 0, to: 200, by: 10) {
             #expect(order[start..<(start + 10)].contains { $0 != .controls })
@@ -96,10 +97,7 @@ internal import Testing
         queue(5, .background, in: Self.device, &bench)
         queue(5, .controls, in: Self.control, &bench)
         var taken = 0
-        while let slot = bench.table.take(
-            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
-            isBlocked: { $0 == Self.control })
-        {
+        while let slot = bench.take(isBlocked: { $0 == Self.control }) {
             #expect(bench.table.route(of: slot) == Self.device)
             taken += 1
         }
@@ -112,12 +110,7 @@ internal import Testing
         queue(5, .background, in: Self.device, &bench)
         queue(30, .controls, in: Self.control, &bench)
         var taken = 0
-        while bench.table.take(
-            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
-            isBlocked: { $0 == Self.device }) != nil
-        {
-            taken += 1
-        }
+        while bench.take(isBlocked: { $0 == Self.device }) != nil { taken += 1 }
         #expect(taken == 30)
         #expect(bench.table.queuedCount(of: Self.device) == 5)
     }
@@ -136,18 +129,96 @@ internal import Testing
         #expect(routes.count { $0 == Self.control } >= 8)
     }
 
-    @Test func `small events and a large audience take turns`() {
+    @Test func `a small event goes before a large audience, which gets a tenth meanwhile`() {
         var bench = PlanningBench(slots: 256)
         queue(100, .controls, in: Self.control, isBulk: true, &bench)
         let small = queue(1, .controls, in: Self.control, &bench)
-        let first = [bench.take(), bench.take()]
-        #expect(first.contains(small))
-        queue(50, .controls, in: Self.control, &bench)
-        let ofBulk = (0..<60).count { _ in
-            bench.take().map { bench.table[$0].isBulk } ?? false
+        #expect(bench.take() == small)
+        queue(90, .controls, in: Self.control, &bench)
+        var order: [Bool] = []
+        while order.count < 110, let slot = bench.take() {
+            order.append(bench.table[slot].content.isBulk)
         }
-        #expect(ofBulk == 30)
+        #expect(order[..<100].count { $0 } == 10)
+        for start in stride(from: 0, to: 100, by: 10) {
+            #expect(order[start..<(start + 10)].contains(true))
+        }
+        #expect(order[100...].allSatisfy { $0 }, "nothing else waits")
         bench.checkInvariants()
+    }
+
+    @Test func `bulk and background pushes are patient, whatever their urgency`() {
+        var bench = PlanningBench(slots: 64)
+        queue(1, .controls, in: Self.control, &bench)
+        queue(1, .widgets, in: Self.widget, &bench)
+        queue(1, .controls, in: Self.control, isBulk: true, &bench)
+        queue(1, .widgets, in: Self.widget, isBulk: true, &bench)
+        queue(1, .background, in: Self.device, &bench)
+        queue(1, .background, in: Self.device, isBulk: true, &bench)
+        let (prompt, patient) = (
+            bench.takeAll(of: PoolLine(PlanningBench.pool, isPatient: false)),
+            bench.takeAll(of: PoolLine(PlanningBench.pool, isPatient: true))
+        )
+        #expect(prompt.map { bench.table.pushType(of: $0) } == [.controls, .widgets])
+        #expect(prompt.allSatisfy { !bench.table[$0].content.isBulk })
+        #expect(
+            patient.map { bench.table.pushType(of: $0) }
+                == [.controls, .widgets, .background, .background])
+        #expect(patient.count { bench.table[$0].content.isBulk } == 3)
+    }
+
+    @Test func `bulk stays bulk when it is sent again, rests, or is put back`() {
+        var bench = PlanningBench(slots: 64)
+        queue(1, .controls, in: Self.control, isBulk: true, &bench)
+        let line = PoolLine(PlanningBench.pool, isPatient: true)
+        let slot = bench.takeAll(of: line)[0]
+        bench.retry(slot)
+        #expect(bench.takeAll(of: line) == [slot])
+        bench.putBack(slot)
+        #expect(bench.takeAll(of: line) == [slot])
+        bench.retry(slot, after: .seconds(1))
+        bench.now = bench.now + .seconds(1)
+        bench.table.wake(now: bench.now)
+        #expect(bench.takeAll(of: line) == [slot])
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func `a follow-up is bulk where all that ask for it are, whatever was in flight`(
+        first: Bool, second: Bool
+    ) {
+        var bench = PlanningBench(slots: 64)
+        let token: UInt32 = 7
+        let event = bench.read()
+        var request = bench.request(event, token: token, route: Self.control)
+        request.content.isBulk = first
+        let slot = bench.queue(request, event)
+        #expect(bench.take() == slot)
+        let later = bench.read()
+        request = bench.request(later, token: token, route: Self.control)
+        request.content.isBulk = second
+        #expect(bench.join(slot, request, later) == .followUp)
+        #expect(bench.table[slot].content.isBulk == first, "the push in flight is what it was")
+        let goesOn = bench.accept(slot)
+        #expect(goesOn)
+        let next = bench.takeAll(of: PoolLine(PlanningBench.pool, isPatient: second))
+        #expect(next == [slot])
+    }
+
+    @Test func `bulk that is sent again with the follow-up of a small event is none any more`() {
+        var bench = PlanningBench(slots: 64)
+        let event = bench.read()
+        var request = bench.request(event, token: 7, route: Self.control)
+        request.content.isBulk = true
+        let slot = bench.queue(request, event)
+        #expect(bench.take() == slot)
+        for isBulk in [true, false, true] {
+            let later = bench.read()
+            request = bench.request(later, token: 7, route: Self.control)
+            request.content.isBulk = isBulk
+            #expect(bench.join(slot, request, later) == .followUp)
+        }
+        bench.retry(slot)
+        #expect(bench.takeAll(of: PoolLine(PlanningBench.pool, isPatient: false)) == [slot])
     }
 
     @Test func `the push of a large audience that a small event joins does not wait for the rest`()
@@ -157,8 +228,7 @@ internal import Testing
         let event = bench.read()
         let token = bench.table[last].token.rawValue
         _ = bench.join(last, bench.request(event, token: token, route: Self.control), event)
-        let first = [bench.take(), bench.take()]
-        #expect(first.contains(last))
+        #expect(bench.take() == last)
         bench.checkInvariants()
     }
 

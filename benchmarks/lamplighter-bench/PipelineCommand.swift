@@ -130,7 +130,10 @@ struct PipelineBench: ~Copyable {
         _ = pipeline.advanceFanOuts(steps: Self.fanOutStepsPerTurn, now: now)
         while true {
             let count = batch.withUnsafeMutableBufferPointer {
-                pipeline.takeReady(PoolID(rawValue: 0), into: $0, now: now)
+                // All of these pushes are prompt, so there is one batch.
+                pipeline.handOver(
+                    PoolID(rawValue: 0), PoolRoom(patient: $0.count, kept: 0), by: $0, now: now
+                ) { _, _ in }.count
             }
             if count == 0 { break }
             for slot in batch[..<count] {

@@ -30,8 +30,8 @@ extension PlannerLoop {
         return isMore
     }
 
-    /// Hands pushes over to delivery, never more than its current capacity: pushes that wait stay
-    /// here, where later events can still join them. Returns whether more may be ready.
+    /// Hands pushes over to delivery, never more than it has room for: pushes that wait stay here,
+    /// where later events can still join them. Returns whether more may be ready.
     mutating func handOver(now: Now) -> Bool {
         guard lifecycle.mayHandOver else { return false }
         var isMore = false
@@ -42,16 +42,14 @@ extension PlannerLoop {
                 // Each time another thread is served first, so that all of them get work.
                 let number = (firstPort + turn) % ports.count
                 let port = ports[number]
-                let room = port.capacity(of: id) - outstanding[number][pool]
-                guard room > 0 else { continue }
-                let wanted = min(room, slotBatch.count)
-                let taken = pipeline.takeReady(
-                    id, into: UnsafeMutableBufferPointer(rebasing: slotBatch[..<wanted]), now: now)
-                assert(taken <= wanted, "more pushes than the port has room for")
-                guard taken > 0 else { break }
-                port.submit(UnsafeBufferPointer(rebasing: slotBatch[..<taken]))
-                outstanding[number][pool] += taken
-                isMore = isMore || taken == slotBatch.count
+                let held = outstanding[number][pool]
+                let room = PoolRoom(capacity: port.capacity(of: id), held: held)
+                let handed = pipeline.handOver(id, room, by: slotBatch, now: now) {
+                    port.submit($0, isPatient: $1)
+                }
+                assert(handed.count <= max(0, room.patient + room.kept), "more than there is room")
+                outstanding[number][pool] += handed.count
+                isMore = isMore || handed.isMore
             }
         }
         return isMore

@@ -12,7 +12,7 @@ struct ConnectionPool: ~Copyable {
     let settings: PoolSettings
     /// The positions of the pool's connections in the thread's table.
     let places: Range<Int>
-    var waiting = SlotList()
+    var waiting = WaitingPushes()
     private(set) var inFlight = 0
     /// The provider token that this turn sends with; nil if none could be made.
     var token: ProviderToken?

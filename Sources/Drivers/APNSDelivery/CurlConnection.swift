@@ -73,8 +73,8 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     var inFlightCount: Int { machine.requestsInFlight }
 
-    func takes(bodyBytes: Int) -> Bool {
-        machine.requestsFree > 0 && machine.hasRoom(for: bodyBytes)
+    func takes(bodyBytes: Int, isKeptBack: Bool) -> Bool {
+        machine.takes(bodyBytes: bodyBytes, isKeptBack: isKeptBack)
     }
 
     mutating func retire() { machine.retired() }

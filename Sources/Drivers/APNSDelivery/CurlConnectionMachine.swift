@@ -51,6 +51,9 @@ package struct CurlConnectionMachine: Sendable {
     /// CPU (curl issue 10618).
     package static let bytesMax = 32_767
 
+    /// How many of them patient pushes leave free: the largest body that APNs accepts.
+    package static let bytesKept = 5_120
+
     /// - Parameter jitter: from 0 to 1; spreads the ages at which connections are replaced.
     package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         assert((0...1).contains(jitter), "a jitter beyond a tenth of the age")
@@ -120,6 +123,14 @@ package struct CurlConnectionMachine: Sendable {
     /// fits a connection that carries nothing else.
     package func hasRoom(for bytes: Int) -> Bool {
         requestsInFlight == 0 || bytesInFlight &+ bytes <= Self.bytesMax
+    }
+
+    /// Whether a push with a body of this size may be sent now.
+    /// - Parameter isKeptBack: whether it must leave free what is kept for prompt pushes.
+    package func takes(bodyBytes: Int, isKeptBack: Bool) -> Bool {
+        guard isKeptBack, phase == .open else { return requestsFree > 0 && hasRoom(for: bodyBytes) }
+        return requestsFree > PatientShare.kept(of: requestLimit)
+            && hasRoom(for: bodyBytes &+ Self.bytesKept)
     }
 
     /// How many pushes this connection adds to its pool's capacity.

@@ -6,7 +6,7 @@ internal import Delivery
 internal import Logging
 internal import PushModel
 
-/// Moves pushes from a pool's queue to requests on its connections.
+/// Moves pushes from a pool's lists to requests on its connections.
 extension CurlDeliveryLoop {
     /// How many pushes go to one connection before the least loaded one is chosen again.
     private static let chunk = 16
@@ -19,34 +19,44 @@ extension CurlDeliveryLoop {
             for connection in desk.pools[index].places {
                 connections[connection].machine.wanted(at: desk.now.monotonic)
             }
-            while let slot = nextWaiting(of: index), let connection = leastLoaded(index, slot) {
-                send(pool: index, connection: connection)
-            }
+            desk.pools[index].waiting.dispatches(at: desk.now.monotonic)
+            for part in SendingPart.allCases { dispatch(part, of: index) }
         }
     }
 
-    /// The first push in the queue that has not expired. Expired ones before it leave the queue.
-    private mutating func nextWaiting(of pool: Int) -> PushSlot? {
-        while !desk.pools[pool].waiting.isEmpty {
-            let slot = desk.pools[pool].waiting.first
+    private mutating func dispatch(_ part: SendingPart, of pool: Int) {
+        while let slot = nextWaiting(part, of: pool),
+            let connection = leastLoaded(pool, for: part, slot)
+        {
+            send(part, of: pool, on: connection)
+        }
+    }
+
+    /// The first push of this part that has not expired; nil where none of it is to be sent. Expired
+    /// ones before it leave their list.
+    private mutating func nextWaiting(_ part: SendingPart, of pool: Int) -> PushSlot? {
+        while desk.pools[pool].waiting.most(of: part) > 0 {
+            let slot = desk.pools[pool].waiting[isPatient: part.isPatient].first
             guard desk.slab.push(slot).pointee.expiresAt <= desk.now.monotonic else { return slot }
-            desk.pools[pool].waiting.remove(slot, desk.places)
+            desk.pools[pool].waiting[isPatient: part.isPatient].remove(slot, desk.places)
             desk.outcomes.append(PushOutcome(slot: slot, kind: .expired))
         }
         return nil
     }
 
-    private func leastLoaded(_ pool: Int, _ slot: PushSlot) -> Int? {
+    private func leastLoaded(_ pool: Int, for part: SendingPart, _ slot: PushSlot) -> Int? {
         let bytes = Int(desk.slab.push(slot).pointee.bodyBytes)
+        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
         return desk.pools[pool].leastLoaded { [connections] index in
-            guard connections[index].takes(bodyBytes: bytes),
+            guard connections[index].takes(bodyBytes: bytes, isKeptBack: isKeptBack),
                 !connections[index].health.isAvoided
             else { return nil }
             return connections[index].health.load(inFlight: connections[index].inFlightCount)
         }
     }
 
-    private mutating func send(pool: Int, connection index: Int) {
+    private mutating func send(_ part: SendingPart, of pool: Int, on index: Int) {
+        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
         let token = desk.pools[pool].token!
         connections[index].shownTokens.show(
             key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
@@ -54,12 +64,11 @@ extension CurlDeliveryLoop {
             connections[index].health.woken(at: desk.now.monotonic)
         }
         var sent = 0
-        while sent < Self.chunk, connections[index].machine.requestsFree > 0,
-            let slot = nextWaiting(of: pool)
-        {
+        let sentMax = min(Self.chunk, desk.pools[pool].waiting.most(of: part))
+        while sent < sentMax, let slot = nextWaiting(part, of: pool) {
             let bytes = Int(desk.slab.push(slot).pointee.bodyBytes)
-            guard connections[index].machine.hasRoom(for: bytes) else { break }
-            desk.pools[pool].waiting.remove(slot, desk.places)
+            guard connections[index].takes(bodyBytes: bytes, isKeptBack: isKeptBack) else { break }
+            desk.pools[pool].waiting[isPatient: part.isPatient].remove(slot, desk.places)
             let position = connections[index].claim()
             request.compose(
                 slot, of: desk.slab, token: token, on: &connections[index][position].pointee)
@@ -69,6 +78,7 @@ extension CurlDeliveryLoop {
             desk.places[Int(slot)].since = desk.now.monotonic
             sent &+= 1
         }
+        desk.pools[pool].waiting.sent(sent, of: part)
         desk.pools[pool].sent(sent)
         desk.counts.requests &+= UInt64(sent)
         // Adding a request sets libcurl's timer to zero, which starts the request.

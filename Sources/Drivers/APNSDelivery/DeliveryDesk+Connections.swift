@@ -27,7 +27,8 @@ protocol PooledConnection: ~Copyable {
     var capacity: Int { get }
     var inFlightCount: Int { get }
     /// Whether the connection can take a push with a body of this size now.
-    func takes(bodyBytes: Int) -> Bool
+    /// - Parameter isKeptBack: whether the push must leave free what is kept for prompt ones.
+    func takes(bodyBytes: Int, isKeptBack: Bool) -> Bool
     /// The provider tokens that were sent on this connection.
     var shownTokens: ShownProviderTokens { get }
 
@@ -84,13 +85,18 @@ extension DeliveryDesk {
     /// only the planner can defer a waiting push.
     mutating func giveBackWaiting() {
         for pool in pools.indices where !pools[pool].waiting.isEmpty {
-            let limit = now.monotonic - pools[pool].settings.limits.waitMax
-            while !pools[pool].waiting.isEmpty {
-                let slot = pools[pool].waiting.first
-                guard phase != .running || places[Int(slot)].since <= limit else { break }
-                pools[pool].waiting.remove(slot, places)
-                outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
-            }
+            giveBackWaiting(of: pool, isPatient: false)
+            giveBackWaiting(of: pool, isPatient: true)
+        }
+    }
+
+    private mutating func giveBackWaiting(of pool: Int, isPatient: Bool) {
+        let limit = now.monotonic - pools[pool].settings.limits.waitMax
+        while !pools[pool].waiting[isPatient: isPatient].isEmpty {
+            let slot = pools[pool].waiting[isPatient: isPatient].first
+            guard phase != .running || places[Int(slot)].since <= limit else { break }
+            pools[pool].waiting[isPatient: isPatient].remove(slot, places)
+            outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
         }
     }
 
@@ -98,10 +104,16 @@ extension DeliveryDesk {
     func nextGiveBack() -> MonotonicTime {
         var next = MonotonicTime.distantFuture
         for pool in pools.indices where !pools[pool].waiting.isEmpty {
-            let oldest = places[Int(pools[pool].waiting.first)].since
+            let oldest = min(
+                since(pools[pool].waiting.prompt), since(pools[pool].waiting.patient))
             next = min(next, oldest + pools[pool].settings.limits.waitMax)
         }
         return next
+    }
+
+    /// Since when the first push of the list waits.
+    private func since(_ list: SlotList) -> MonotonicTime {
+        list.isEmpty ? .distantFuture : places[Int(list.first)].since
     }
 
     /// Counts something that has become of a connection of the pool.
@@ -134,21 +146,19 @@ extension DeliveryDesk {
             var carried = 0
             var serving = 0
             var streams = 0
-            var isFull = true
-            let bodyBytes = nextBodyBytes(of: pool)
             for index in pools[pool].places {
                 let capacity = connections[index].capacity
                 carried += capacity
                 guard connections[index].isServing else { continue }
                 serving += 1
                 streams += capacity
-                if connections[index].takes(bodyBytes: bodyBytes) { isFull = false }
             }
             resize(
                 pool,
                 for: PoolSizing.Load(
                     waiting: pools[pool].waiting.count, inFlight: pools[pool].inFlight,
-                    serving: serving, streams: streams, isFull: isFull), connections)
+                    serving: serving, streams: streams, isFull: isFull(pool, connections)),
+                connections)
             publish(capacity: phase == .running ? Self.room(carried) : 0, of: pool)
             pools[pool].turned(at: now.monotonic)
             port.counters.publish(
@@ -160,9 +170,22 @@ extension DeliveryDesk {
         }
     }
 
-    private func nextBodyBytes(of pool: Int) -> Int {
-        guard !pools[pool].waiting.isEmpty else { return 0 }
-        return Int(slab.push(pools[pool].waiting.first).pointee.bodyBytes)
+    /// Whether no connection would take the push that is next.
+    func isFull<Connection: PooledConnection & ~Copyable>(
+        _ pool: Int, _ connections: ConnectionPlaces<Connection>
+    ) -> Bool {
+        guard !pools[pool].waiting.isEmpty else { return false }
+        let part = pools[pool].waiting.next
+        let slot = pools[pool].waiting[isPatient: part.isPatient].first
+        let bodyBytes = Int(slab.push(slot).pointee.bodyBytes)
+        let isKeptBack = pools[pool].waiting.isKeptBack(part, at: now.monotonic)
+        for index in pools[pool].places
+        where connections[index].isServing
+            && connections[index].takes(bodyBytes: bodyBytes, isKeptBack: isKeptBack)
+        {
+            return false
+        }
+        return true
     }
 
     /// The pushes that a pool takes: what its connections carry, and an eighth more (at least 32),

@@ -94,7 +94,7 @@ extension DeliveryDesk {
         }
     }
 
-    /// Puts a push that was provably not processed back at the head of its queue.
+    /// Puts a push that was provably not processed back at the head of its list.
     /// - Parameter since: the time from which the push counts as waiting.
     mutating func sendAgain(_ slot: PushSlot, pool: Int, waitingSince since: MonotonicTime) {
         let place = places + Int(slot)

@@ -34,7 +34,7 @@ package struct DeliveryDesk: ~Copyable {
     private(set) var phase = DeliveryPort.Phase.running
 
     private static let wakerTag = UInt64.max
-    /// The most pushes taken from the port in one turn; the rest wait for the next.
+    /// The most pushes taken from each inbox of the port in one turn; the rest wait for the next.
     private static let takenMax = 1024
 
     init(_ duty: DeliveryDuty) throws(SystemError) {
@@ -103,18 +103,25 @@ package struct DeliveryDesk: ~Copyable {
     /// Sorts the pushes that the planner has handed over into their pools, or gives them back at
     /// once while draining or stopping.
     mutating func takeSubmissions() {
-        let count = port.take(into: taken)
+        takeSubmissions(isPatient: false)
+        takeSubmissions(isPatient: true)
+    }
+
+    private mutating func takeSubmissions(isPatient: Bool) {
+        let count = port.take(into: taken, isPatient: isPatient)
         guard count > 0 else { return }
         for index in 0..<count {
             let slot = taken[index]
             assert(Int(slot) < slab.slots, "the planner hands over a slot that the slab has not")
-            places[Int(slot)].takenAt = now.monotonic
-            places[Int(slot)].since = now.monotonic
-            places[Int(slot)].resends = 0
+            let place = places + Int(slot)
+            place.pointee.takenAt = now.monotonic
+            place.pointee.since = now.monotonic
+            place.pointee.resends = 0
+            place.pointee.isPatient = isPatient
             if phase == .running {
                 let pool = poolsByRoute[Int(slab.push(slot).pointee.route.rawValue)]
                 precondition(pool >= 0, "the plan has no pool for this route")
-                pools[pool].waiting.append(slot, places)
+                pools[pool].waiting.append(slot, isPatient: isPatient, places)
             } else {
                 outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
             }

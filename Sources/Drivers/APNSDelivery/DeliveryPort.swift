@@ -10,8 +10,9 @@ internal import Synchronization
 /// The interface between the planner and a delivery thread, whichever transport the thread runs:
 /// the planner submits batches, collects outcomes, reads capacities, and asks for drain or stop.
 ///
-/// Inbox and outbox have room for every slot of the slab, so neither side ever waits for the other.
-/// The planner keeps what it hands over within `capacity(of:)`.
+/// Inboxes and outbox have room for every slot of the slab, so neither side ever waits for the other.
+/// The planner keeps what it hands over within `capacity(of:)`, and a sixteenth more for prompt pushes.
+/// These have an inbox of their own, so that what a push is need not be told with each.
 package final class DeliveryPort: Sendable {
     package let slab: PushSlab
     /// Wakes the delivery thread.
@@ -23,7 +24,8 @@ package final class DeliveryPort: Sendable {
     /// What the delivery thread has done, and the state of its pools.
     package let counters: TransportCounters
 
-    private let inbox: SPSCRing<PushSlot>
+    private let promptInbox: SPSCRing<PushSlot>
+    private let patientInbox: SPSCRing<PushSlot>
     private let outbox: SPSCRing<PushOutcome>
     private let capacities: [PoolCapacity]
     private let phase = Atomic<UInt8>(Phase.running.rawValue)
@@ -44,7 +46,8 @@ package final class DeliveryPort: Sendable {
         self.plannerWaker = plannerWaker
         deliveryWaker = Waker()
         counters = TransportCounters(pools: pools)
-        inbox = SPSCRing(capacity: slab.slots)
+        promptInbox = SPSCRing(capacity: slab.slots)
+        patientInbox = SPSCRing(capacity: slab.slots)
         outbox = SPSCRing(capacity: slab.slots)
         capacities = (0..<pools).map { _ in PoolCapacity() }
     }
@@ -52,10 +55,11 @@ package final class DeliveryPort: Sendable {
     // MARK: The planner's side
 
     /// Hands pushes over. Every slot must be filled in and not already handed over.
-    package func submit(_ batch: UnsafeBufferPointer<PushSlot>) {
+    /// - Parameter isPatient: whether these pushes let others go first (`PatientShare`).
+    package func submit(_ batch: UnsafeBufferPointer<PushSlot>, isPatient: Bool = false) {
         guard batch.count > 0 else { return }
         precondition(!hasExited, "pushes are handed to a thread that is gone")
-        let taken = inbox.push(batch)
+        let taken = (isPatient ? patientInbox : promptInbox).push(batch)
         precondition(taken == batch.count, "the inbox is as large as the slab")
         deliveryWaker.wake()
     }
@@ -83,11 +87,12 @@ package final class DeliveryPort: Sendable {
 
     // MARK: The delivery thread's side
 
-    package func take(into batch: UnsafeMutableBufferPointer<PushSlot>) -> Int {
-        inbox.pop(into: batch)
+    /// - Parameter isPatient: which inbox is asked.
+    package func take(into batch: UnsafeMutableBufferPointer<PushSlot>, isPatient: Bool) -> Int {
+        (isPatient ? patientInbox : promptInbox).pop(into: batch)
     }
 
-    package var hasSubmissions: Bool { inbox.count > 0 }
+    package var hasSubmissions: Bool { promptInbox.count > 0 || patientInbox.count > 0 }
 
     package func deliver(_ batch: UnsafeBufferPointer<PushOutcome>) {
         guard batch.count > 0 else { return }

@@ -7,7 +7,7 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// Moves pushes from a pool's queue to streams on its connections.
+/// Moves pushes from a pool's lists to streams on its connections.
 extension NGHTTP2DeliveryLoop {
     /// How many pushes go to one connection before the least loaded one is chosen again.
     private static let chunk = 32
@@ -19,9 +19,16 @@ extension NGHTTP2DeliveryLoop {
             desk.pools[index].usedAt = desk.now.monotonic
             guard desk.pools[index].token != nil else { continue }
             pingSilentConnections(of: index)
-            while !desk.pools[index].waiting.isEmpty, let connection = leastLoaded(of: index) {
-                send(pool: index, connection: connection)
-            }
+            desk.pools[index].waiting.dispatches(at: desk.now.monotonic)
+            for part in SendingPart.allCases { dispatch(part, of: index) }
+        }
+    }
+
+    private mutating func dispatch(_ part: SendingPart, of pool: Int) {
+        while desk.pools[pool].waiting.most(of: part) > 0,
+            let connection = leastLoaded(of: pool, for: part)
+        {
+            send(part, of: pool, on: connection)
         }
     }
 
@@ -32,9 +39,10 @@ extension NGHTTP2DeliveryLoop {
         }
     }
 
-    private func leastLoaded(of pool: Int) -> Int? {
-        desk.pools[pool].leastLoaded { [connections] index in
-            guard connections[index].machine.streamsFree > 0, connections[index].hasRoom,
+    private func leastLoaded(of pool: Int, for part: SendingPart) -> Int? {
+        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
+        return desk.pools[pool].leastLoaded { [connections] index in
+            guard connections[index].streamsFree(isKeptBack) > 0, connections[index].hasRoom,
                 !connections[index].health.isAvoided
             else { return nil }
             return connections[index].health.load(
@@ -43,8 +51,11 @@ extension NGHTTP2DeliveryLoop {
     }
 
     /// Sends the pool's next pushes on a connection, as far as its streams and its room allow.
-    private mutating func send(pool: Int, connection index: Int) {
-        let openedMax = min(Self.chunk, connections[index].machine.streamsFree)
+    private mutating func send(_ part: SendingPart, of pool: Int, on index: Int) {
+        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
+        let openedMax = min(
+            Self.chunk, connections[index].streamsFree(isKeptBack),
+            desk.pools[pool].waiting.most(of: part))
         assert(openedMax > 0 && connections[index].pool == pool, "no stream of the pool is free")
         let token = desk.pools[pool].token!
         let authorization = Authorization(token)
@@ -52,8 +63,9 @@ extension NGHTTP2DeliveryLoop {
             key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
         var opened = 0
         var failure: HTTP2Error?
+        var waiting = desk.pools[pool].waiting[isPatient: part.isPatient]
         while opened < openedMax, connections[index].hasRoom,
-            let slot = desk.pools[pool].waiting.popFirst(desk.places)
+            let slot = waiting.popFirst(desk.places)
         {
             let push = UnsafePointer(desk.slab.push(slot))
             if push.pointee.expiresAt <= desk.now.monotonic {
@@ -69,13 +81,15 @@ extension NGHTTP2DeliveryLoop {
                     stream: stream, constants: constants)
             } catch {
                 failure = error
-                desk.pools[pool].waiting.prepend(slot, desk.places)
+                waiting.prepend(slot, desk.places)
                 break
             }
             desk.places[Int(slot)].since = desk.now.monotonic
             connections[index].inFlight.append(slot, desk.places)
             opened &+= 1
         }
+        desk.pools[pool].waiting[isPatient: part.isPatient] = waiting
+        desk.pools[pool].waiting.sent(opened, of: part)
         withExtendedLifetime(token) {}
         if connections[index].machine.streamsInFlight == 0 {
             connections[index].health.woken(at: desk.now.monotonic)

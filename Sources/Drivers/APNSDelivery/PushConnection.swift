@@ -113,7 +113,13 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     var inFlightCount: Int { machine.streamsInFlight }
 
-    func takes(bodyBytes: Int) -> Bool { machine.streamsFree > 0 }
+    func takes(bodyBytes: Int, isKeptBack: Bool) -> Bool { streamsFree(isKeptBack) > 0 }
+
+    /// How many streams may be opened now.
+    /// - Parameter isKeptBack: whether for pushes that leave free what is kept for prompt ones.
+    func streamsFree(_ isKeptBack: Bool) -> Int {
+        isKeptBack ? machine.streamsFree &- machine.streamsKept : machine.streamsFree
+    }
 
     mutating func retire() { machine.retired() }
 

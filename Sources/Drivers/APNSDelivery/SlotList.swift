@@ -12,6 +12,8 @@ struct SlotPlace: BitwiseCopyable {
     var previous = SlotList.none
     /// How often the push was queued again because it had not been processed.
     var resends: UInt16 = 0
+    /// Whether it lets others go first (`PatientShare`).
+    var isPatient = false
     /// When the push was taken from the port.
     var takenAt = MonotonicTime(nanoseconds: 0)
     /// When the push began to wait in its pool, or when it was given to a connection.

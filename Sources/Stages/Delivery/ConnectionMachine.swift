@@ -142,6 +142,9 @@ package struct ConnectionMachine: Sendable {
         }
     }
 
+    /// How many of the streams patient pushes leave free.
+    package var streamsKept: Int { phase == .open ? PatientShare.kept(of: streamLimit) : 0 }
+
     /// What this connection adds to its pool's capacity.
     package var capacity: Int {
         switch phase {

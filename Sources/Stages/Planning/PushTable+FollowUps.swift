@@ -31,6 +31,7 @@ extension PushTable {
         _ row: Int, _ request: PushRequest, hold: OffsetClaim?, _ tracker: inout OffsetTracker
     ) -> Joined {
         if pushes[row].hasFollowUp {
+            if !request.content.isBulk { followUp[row].content.isBulk = false }
             Self.merge(request, into: &followUp[row], &bodies)
             followUp[row].content.notBefore = max(
                 followUp[row].content.notBefore, request.content.notBefore)
@@ -95,6 +96,7 @@ extension PushTable {
         let (followUp, heldSince) = (followUp[row].content, followUp[row].heldSince)
         pushes[row].held.content.prolong(until: followUp.expiresAt, priority: followUp.priority)
         pushes[row].held.heldSince = min(pushes[row].held.heldSince, heldSince)
+        if pushes[row].held.content.isBulk, !followUp.isBulk { leaveBulk(UInt32(row)) }
         guard age(of: followUp) >= age(of: pushes[row].content) else {
             return bodies.release(followUp.body)
         }

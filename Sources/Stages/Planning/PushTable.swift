@@ -136,12 +136,12 @@ package struct PushTable: ~Copyable {
     ) -> Joined {
         let row = Int(slot)
         precondition(pushes[row].state != .free, "joined a push that has ended")
-        if pushes[row].isBulk, !request.isBulk { leaveBulk(slot) }
         switch pushes[row].state {
         case .inFlight where !isAnswered(request, byPushIn: row):
             return addFollowUp(row, request, hold: hold, &tracker)
         case .inFlight:
             // The body is on its way; a retry must not drop the push before the event expires.
+            if !request.content.isBulk { pushes[row].held.content.isBulk = false }
             pushes[row].held.content.prolong(
                 until: request.content.expiresAt, priority: request.content.priority)
             pushes[row].held.heldSince = min(pushes[row].held.heldSince, request.heldSince)
@@ -150,6 +150,7 @@ package struct PushTable: ~Copyable {
             .resting where mustWaitLonger(request, thanPushIn: row):
             return addFollowUp(row, request, hold: hold, &tracker)
         default:
+            if pushes[row].held.content.isBulk, !request.content.isBulk { leaveBulk(slot) }
             Self.merge(request, into: &pushes[row].held, &bodies)
             if request.past != nil { pushes[row].isAnnounced = true }
             if request.coalescingKey != 0 { becomeAsUrgentAsItsType(slot) }
@@ -207,12 +208,12 @@ package struct PushTable: ~Copyable {
 
     // MARK: Pushes go out
 
-    /// The next push of this pool, the most urgent first and routes taking turns; it is in flight from
+    /// The next push of this line, the most urgent first and routes taking turns; it is in flight from
     /// here on. Routes for which `isBlocked` is true are passed over.
     package mutating func take(
-        from pool: PoolID, sequence: UInt64, now: MonotonicTime, isBlocked: (RouteID) -> Bool
+        from line: PoolLine, sequence: UInt64, now: MonotonicTime, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
-        guard let slot = queues.popNext(of: pool, in: &pushes, isBlocked: isBlocked) else {
+        guard let slot = queues.popNext(of: line, in: &pushes, isBlocked: isBlocked) else {
             return nil
         }
         let row = Int(slot)
@@ -223,7 +224,12 @@ package struct PushTable: ~Copyable {
         return slot
     }
 
-    package func hasQueued(in pool: PoolID) -> Bool { queues.hasQueued(in: pool) }
+    package func hasQueued(in line: PoolLine) -> Bool { queues.hasQueued(in: line) }
+
+    package func hasQueued(in pool: PoolID) -> Bool {
+        queues.hasQueued(in: PoolLine(pool, isPatient: false))
+            || queues.hasQueued(in: PoolLine(pool, isPatient: true))
+    }
 
     @inlinable
     package mutating func setRegisteredAt(_ time: WallTime, of slot: UInt32) {
@@ -378,8 +384,8 @@ package struct PushTable: ~Copyable {
     /// A small event waits for the push, too.
     // Not inlined, since every push would otherwise pay for its size.
     @inline(never)
-    private mutating func leaveBulk(_ slot: UInt32) {
-        pushes[Int(slot)].isBulk = false
+    mutating func leaveBulk(_ slot: UInt32) {
+        pushes[Int(slot)].held.content.isBulk = false
         if pushes[Int(slot)].state == .queued { requeue(slot) }
     }
 

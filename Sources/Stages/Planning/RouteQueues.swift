@@ -2,18 +2,33 @@
 // Part of Lamplighter.
 
 internal import FlatMemory
-internal import PushModel
+package import PushModel
+
+/// One of the two lines in which the pushes of a pool wait. Who takes from them decides how much of
+/// each (`PatientShare`): a batch is of one line, so no push pays for that.
+package struct PoolLine: BitwiseCopyable, Sendable {
+    /// The place of the line among those of all pools.
+    let index: Int
+
+    /// - Parameter isPatient: whether it is the line of patient pushes, those of large audiences, of
+    ///   `deferred` and of background urgency, or that of prompt ones, which somebody waits for.
+    package init(_ pool: PoolID, isPatient: Bool) {
+        index = Int(pool.rawValue) * Self.perPool + (isPatient ? 1 : 0)
+    }
+
+    static var perPool: Int { 2 }
+}
 
 /// First-in, first-out queues, threaded through the pushes themselves: of each route and urgency one
-/// for pushes of small events and one for bulk. Of a pool the most urgent pushes go first
-/// (`UrgencyTurns`), and queues take turns within an urgency, so that a small event does not wait for
-/// a large audience: a route with both has two turns. Every step costs the same however many queues are empty.
+/// for pushes of small events and one for bulk. Each belongs to a line of its pool. Of a line the most
+/// urgent pushes go first (`UrgencyTurns`), and queues take turns within an urgency. Every step costs
+/// the same however many queues are empty.
 struct RouteQueues: ~Copyable {
     /// By route, then by urgency; that of bulk is the second of its urgency.
     private var queues: Column<Queue>
-    /// By pool, then by urgency.
+    /// By line, then by urgency.
     private var turns: [RouteTurns]
-    /// By pool.
+    /// By line.
     private var urgencyTurns: Column<UrgencyTurns>
     /// The place in the order of urgencies, by push type: reading the table of types would cost each
     /// push more.
@@ -24,7 +39,7 @@ struct RouteQueues: ~Copyable {
 
     private struct Queue: BitwiseCopyable {
         let route: RouteID
-        let pool: PoolID
+        let line: PoolLine
         var head = PushTable.none
         var tail = PushTable.none
         var count = 0
@@ -39,19 +54,26 @@ struct RouteQueues: ~Copyable {
         precondition(Urgency.allCases.count == Self.urgencies, "an urgency without queues")
         queues = Column(capacity: routing.routes.count * Self.perRoute)
         for (number, route) in routing.routes.enumerated() {
-            let queue = Queue(route: RouteID(rawValue: UInt16(number)), pool: route.pool)
-            for _ in 0..<Self.perRoute { queues.append(queue) }
+            for row in 0..<Self.perRoute {
+                let isBulk = row % Self.perUrgency == 1
+                let isBackground = row / Self.perUrgency == Int(Urgency.background.rawValue)
+                queues.append(
+                    Queue(
+                        route: RouteID(rawValue: UInt16(number)),
+                        line: PoolLine(route.pool, isPatient: isBulk || isBackground)))
+            }
         }
-        turns = Array(repeating: RouteTurns(), count: routing.pools.count * Self.urgencies)
-        urgencyTurns = Column(capacity: routing.pools.count)
-        for _ in routing.pools { urgencyTurns.append(UrgencyTurns()) }
+        let lines = routing.pools.count * PoolLine.perPool
+        turns = Array(repeating: RouteTurns(), count: lines * Self.urgencies)
+        urgencyTurns = Column(capacity: lines)
+        for _ in 0..<lines { urgencyTurns.append(UrgencyTurns()) }
         ranks = PushType.all.map(\.urgency.rawValue)
     }
 
     /// The queue in which this push belongs.
     func queue(of push: borrowing WaitingPush) -> UInt32 {
         let rank = Int(ranks[Int(push.held.content.type.rawValue)])
-        return UInt32(Self.queue(push.route, rank: rank, isBulk: push.isBulk))
+        return UInt32(Self.queue(push.route, rank: rank, isBulk: push.held.content.isBulk))
     }
 
     private static func queue(_ route: RouteID, rank: Int, isBulk: Bool) -> Int {
@@ -64,9 +86,7 @@ struct RouteQueues: ~Copyable {
 
     private static func rank(ofQueue queue: Int) -> Int { queue / perUrgency % urgencies }
 
-    private static func turn(_ pool: PoolID, rank: Int) -> Int {
-        Int(pool.rawValue) * urgencies + rank
-    }
+    private static func turn(_ line: PoolLine, rank: Int) -> Int { line.index * urgencies + rank }
 
     var mostUrgent: Urgency { Urgency(rawValue: mostUrgentRank)! }
 
@@ -94,7 +114,7 @@ struct RouteQueues: ~Copyable {
         return tail == PushTable.none ? nil : tail
     }
 
-    func hasQueued(in pool: PoolID) -> Bool { urgencyTurns[Int(pool.rawValue)].waiting != 0 }
+    func hasQueued(in line: PoolLine) -> Bool { urgencyTurns[line.index].waiting != 0 }
 
     mutating func append(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
         let queue = queue(of: pushes[Int(slot)])
@@ -114,41 +134,41 @@ struct RouteQueues: ~Copyable {
         count += 1
     }
 
-    /// Takes the push whose turn it is in this pool and passes the turn on; nil when no route that is
-    /// not blocked has anything queued.
+    /// Takes the push whose turn it is in this line and passes the turn on; nil when no route that is
+    /// not blocked has anything queued there.
     mutating func popNext(
-        of pool: PoolID, in pushes: inout Column<WaitingPush>, isBlocked: (RouteID) -> Bool
+        of line: PoolLine, in pushes: inout Column<WaitingPush>, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
         // Nearly always the pushes that wait are equally urgent: one bit is set, or none.
-        let waiting = urgencyTurns[Int(pool.rawValue)].waiting
+        let waiting = urgencyTurns[line.index].waiting
         guard waiting & (waiting &- 1) == 0 else {
-            return popOfSeveral(of: pool, in: &pushes, isBlocked: isBlocked)
+            return popOfSeveral(of: line, in: &pushes, isBlocked: isBlocked)
         }
         guard waiting != 0 else { return nil }
         // 1, 2 and 4 become 0, 1 and 2.
-        return popFirst(of: pool, rank: Int(waiting >> 1), in: &pushes, isBlocked: isBlocked)
+        return popFirst(of: line, rank: Int(waiting >> 1), in: &pushes, isBlocked: isBlocked)
     }
 
     // Not inlined, since every push would otherwise pay for its size.
     @inline(never)
     private mutating func popOfSeveral(
-        of pool: PoolID, in pushes: inout Column<WaitingPush>, isBlocked: (RouteID) -> Bool
+        of line: PoolLine, in pushes: inout Column<WaitingPush>, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
-        var order = urgencyTurns[Int(pool.rawValue)].begun
+        var order = urgencyTurns[line.index].begun
         while let rank = order.next() {
-            let taken = popFirst(of: pool, rank: rank, in: &pushes, isBlocked: isBlocked)
+            let taken = popFirst(of: line, rank: rank, in: &pushes, isBlocked: isBlocked)
             guard let taken else { continue }
-            urgencyTurns[Int(pool.rawValue)].served(by: order)
+            urgencyTurns[line.index].served(by: order)
             return taken
         }
         return nil
     }
 
     private mutating func popFirst(
-        of pool: PoolID, rank: Int, in pushes: inout Column<WaitingPush>,
+        of line: PoolLine, rank: Int, in pushes: inout Column<WaitingPush>,
         isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
-        let next = turns[Self.turn(pool, rank: rank)].next { isBlocked(queues[Int($0)].route) }
+        let next = turns[Self.turn(line, rank: rank)].next { isBlocked(queues[Int($0)].route) }
         guard let next else { return nil }
         let row = Int(next)
         let slot = queues[row].head
@@ -187,18 +207,18 @@ struct RouteQueues: ~Copyable {
 
     /// This queue, which was empty, has a push.
     private mutating func join(_ queue: Int) {
-        let (pool, rank) = (queues[queue].pool, Self.rank(ofQueue: queue))
-        turns[Self.turn(pool, rank: rank)].join(UInt32(queue))
-        urgencyTurns[Int(pool.rawValue)].join(rank)
+        let (line, rank) = (queues[queue].line, Self.rank(ofQueue: queue))
+        turns[Self.turn(line, rank: rank)].join(UInt32(queue))
+        urgencyTurns[line.index].join(rank)
         mostUrgentRank = min(mostUrgentRank, UInt8(rank))
     }
 
     /// This queue is empty.
     private mutating func leave(_ queue: Int) {
-        let (pool, rank) = (queues[queue].pool, Self.rank(ofQueue: queue))
-        let turn = Self.turn(pool, rank: rank)
+        let (line, rank) = (queues[queue].line, Self.rank(ofQueue: queue))
+        let turn = Self.turn(line, rank: rank)
         turns[turn].leave(UInt32(queue))
-        if turns[turn].queues.isEmpty { urgencyTurns[Int(pool.rawValue)].leave(rank) }
+        if turns[turn].queues.isEmpty { urgencyTurns[line.index].leave(rank) }
     }
 
     func checkInvariants(_ pushes: borrowing Column<WaitingPush>) {
@@ -217,12 +237,12 @@ struct RouteQueues: ~Copyable {
             }
             precondition(
                 previous == queue.tail && length == queue.count, "queue \(row) miscounts")
-            let turns = turns[Self.turn(queue.pool, rank: rank)]
+            let turns = turns[Self.turn(queue.line, rank: rank)]
             precondition(
                 turns.queues.contains(UInt32(row)) == (length > 0),
                 "queue \(row) has no turn, or one too many")
             precondition(
-                urgencyTurns[Int(queue.pool.rawValue)].has(rank) == !turns.queues.isEmpty,
+                urgencyTurns[queue.line.index].has(rank) == !turns.queues.isEmpty,
                 "an urgency has no turn, or one too many")
             total += length
         }

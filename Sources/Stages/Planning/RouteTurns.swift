@@ -3,7 +3,7 @@
 
 internal import PushModel
 
-/// The queues of one pool and urgency that have a push, the next to be served first.
+/// The queues of one line and urgency that have a push, the next to be served first.
 struct RouteTurns {
     private(set) var queues: [UInt32] = []
     private var position = 0
@@ -39,7 +39,7 @@ struct RouteTurns {
     private mutating func pass(to next: Int) { position = next < queues.count ? next : 0 }
 }
 
-/// Which urgencies of one pool have something queued, by their rank, and which is served next: the
+/// Which urgencies of one line have something queued, by their rank, and which is served next: the
 /// most urgent, but of each `floor` pushes one that is less urgent, so that nothing starves.
 struct UrgencyTurns: BitwiseCopyable {
     /// A bit for each rank that has something queued.

@@ -11,6 +11,9 @@ package struct PushContent: BitwiseCopyable {
     /// `apns-priority`; 0 leaves the header out.
     package var priority: UInt8
     package var expiration: ExpirationRule
+    /// Whether nobody waits for it but a large audience, or it comes from the deferred ones. Such
+    /// pushes have queues of their own.
+    package var isBulk = false
     @usableFromInline package var expiresAt: MonotonicTime
     /// The push is not sent before. The binding of the event's topic may ask for a delay.
     package var notBefore = MonotonicTime(nanoseconds: .min)
@@ -62,9 +65,6 @@ package struct PushRequest {
     /// Set if the push comes from the deferred ones: its tries so far. Its slot counts towards
     /// their share.
     package var past: Past?
-    /// Whether the push is one of a large audience or of those that come back from the deferred
-    /// ones, which have a queue of their own.
-    package var isBulk = false
 
     package struct Past: BitwiseCopyable {
         package var attempts: UInt16
@@ -122,8 +122,6 @@ package struct WaitingPush: BitwiseCopyable {
     @usableFromInline package internal(set) var isOrphaned = false
     /// Whether its slot counts towards the deferred pushes' share.
     package let isOfDeferredShare: Bool
-    /// Whether nobody waits for it but a large audience, or it comes from the deferred ones.
-    package internal(set) var isBulk: Bool
     /// Whether it comes from the deferred ones, whose owner has said in Kafka that it is sent.
     package internal(set) var isAnnounced: Bool
     /// Its queue; meaningful only while it is queued.
@@ -153,7 +151,6 @@ package struct WaitingPush: BitwiseCopyable {
         held = HeldContent(request)
         queuedAt = now
         isOfDeferredShare = request.past != nil
-        isBulk = request.isBulk
         isAnnounced = request.past != nil
         if let past = request.past {
             attempts = past.attempts
