@@ -38,7 +38,8 @@ struct Handover: ~Copyable {
     deinit { for body in constantBodies { body.deallocate() } }
 
     /// Fills `batch` with pushes of one line that are to be handed to delivery now, at most as many
-    /// as fit and the pool's breaker allows. Each is complete in the slab.
+    /// as fit and the pool's breaker allows. Each is complete in the slab. Of what a breaker that is
+    /// half-open or starts slowly and an operator's quota allow nothing is kept for the other line.
     mutating func take(
         _ line: PoolLine, of pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>,
         _ book: inout PushBook, _ breakers: inout CircuitBreakers,

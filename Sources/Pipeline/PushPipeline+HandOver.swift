@@ -7,29 +7,30 @@ package import PushModel
 
 /// How many more pushes of a pool a delivery thread takes.
 package struct PoolRoom: Equatable, Sendable {
-    /// Patient pushes; negative where prompt ones have what is kept for them.
-    package var patient: Int
-    /// What is kept for prompt pushes beside that.
-    package var kept: Int
+    /// Of all kinds; not negative.
+    package var free: Int
+    /// How many of these only prompt pushes may be.
+    package let kept: Int
 
-    package init(patient: Int, kept: Int) {
-        self.patient = patient
+    package init(free: Int, kept: Int) {
+        self.free = max(0, free)
         self.kept = kept
     }
 
     /// - Parameters:
-    ///   - capacity: how many pushes the thread takes; prompt ones may be a sixteenth more.
-    ///   - held: how many it has.
+    ///   - capacity: how many pushes the thread takes, and a sixteenth more of prompt ones.
+    ///   - held: how many it has: more than that once a connection has gone.
     package init(capacity: Int, held: Int) {
-        self.init(patient: capacity - held, kept: PatientShare.kept(of: capacity))
+        let kept = PatientShare.kept(of: capacity)
+        self.init(free: capacity + kept - held, kept: kept)
     }
 
-    /// How many pushes the part that is next may be.
+    /// How many pushes the part that is next may be; none where that is negative.
     func most(of part: SendingPart, _ share: PatientShare) -> Int {
         switch part {
-        case .owed: min(share.owed, patient + kept)
-        case .prompt: patient + kept
-        case .patient: patient
+        case .owed: min(share.owed, free)
+        case .prompt: free
+        case .patient: free - kept
         }
     }
 }
@@ -50,9 +51,10 @@ extension PushPipeline {
         if book.pushes.hasQueued(in: PoolLine(pool, isPatient: true)) {
             return handOverBoth(pool, room, by: batch, now: now, submit: submit)
         }
-        // Nearly always: what the two lines share costs such a hand-over nothing.
+        // Nearly always. Those that were owed something may have ended outside of a hand-over.
+        shares[Int(pool.rawValue)] = PatientShare()
         let line = PoolLine(pool, isPatient: false)
-        let most = min(room.patient + room.kept, batch.count)
+        let most = min(room.free, batch.count)
         guard most > 0, book.pushes.hasQueued(in: line) else { return (0, false) }
         let taken = take(line, of: pool, most: most, into: batch, now: now)
         if taken > 0 { submit(UnsafeBufferPointer(rebasing: batch[..<taken]), false) }
@@ -79,12 +81,17 @@ extension PushPipeline {
             }
             guard taken > 0 else { continue }
             submit(UnsafeBufferPointer(rebasing: batch[..<taken]), part.isPatient)
-            room.patient -= taken
+            room.free -= taken
             count += taken
             isMore = isMore || taken == batch.count
         }
         if !book.pushes.hasQueued(in: patient) { shares[row] = PatientShare() }
         return (count, isMore)
+    }
+
+    /// Whether a further port may be given pushes of this pool in this turn.
+    package func mayHandOverMore(of pool: PoolID) -> Bool {
+        !handover.isCutShort && book.pushes.hasQueued(in: pool)
     }
 
     private mutating func take(

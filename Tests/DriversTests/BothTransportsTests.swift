@@ -262,6 +262,44 @@ internal import Testing
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `pushes that end unsent are no turns of patient ones`(_ kind: TransportKind) throws {
+        let server = try DeliverySimulator {
+            $0.rules = [
+                ScriptedRule(tokenPrefix: DeliveryBench.tokenPrefix + "01", answer: .silence)
+            ]
+        }
+        let limits = DeliveryBench.brisk {
+            $0.streamsMax = 32
+            $0.requestTimeout = .seconds(3600)
+            $0.waitMax = .seconds(3600)
+        }
+        let bench = try server.bench(kind, limits: limits)
+        bench.submit(1)
+        #expect(bench.collect(1).first?.status == 200)
+        // They hold all streams that they may, for good.
+        bench.submit(30, from: 256, isPatient: true)
+        #expect(bench.wait { bench.transport.counters.snapshot.requests == 31 })
+        let now = MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
+        bench.submit(5, from: 300, isPatient: true) { $1.pointee.expiresAt = now - .seconds(1) }
+        bench.submit(2, from: 310, isPatient: true)
+        var ends: [PushOutcome] = []
+        func collect(until isEnough: () -> Bool) throws {
+            while !isEnough() {
+                let more = bench.collect(1)
+                try #require(!more.isEmpty)
+                ends += more
+            }
+        }
+        for number in 1...9 {
+            bench.submit(1, from: number)
+            try collect { ends.count { $0.status == 200 } == number }
+        }
+        // With the ninth prompt push one patient push is owed a stream: a live one takes it.
+        try collect { ends.count { $0.kind == .expired } == 5 }
+        #expect(bench.wait { bench.transport.counters.snapshot.requests == 41 })
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `patient pushes alone are sent on all streams`(_ kind: TransportKind) throws {
         let server = try DeliverySimulator {
             $0.rules = [

@@ -53,6 +53,19 @@ internal import Testing
         #expect(machine.hasRoom(for: 4000))
     }
 
+    @Test func `patient pushes leave requests, and bytes for the largest body`() {
+        var machine = Self.open()
+        let kept = PatientShare.kept(of: CurlConnectionMachine.requestsMax)
+        #expect(kept > 0)
+        while machine.takes(bodyBytes: 30, isKeptBack: true) { machine.requestSent(bytes: 30) }
+        #expect(machine.requestsFree == kept)
+        machine = Self.open()
+        while machine.takes(bodyBytes: 4000, isKeptBack: true) { machine.requestSent(bytes: 4000) }
+        #expect(machine.takes(bodyBytes: 5120, isKeptBack: false))
+        machine.requestSent(bytes: 5120)
+        #expect(!machine.takes(bodyBytes: 4000, isKeptBack: false))
+    }
+
     @Test func `after a silence one request goes alone again, and its silence ends it`() {
         var machine = Self.open()
         machine.wanted(at: Self.time(59))

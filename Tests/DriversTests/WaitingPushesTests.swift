@@ -79,18 +79,6 @@ internal import Testing
         #expect(patient == 20)
     }
 
-    @Test func `pushes that end unsent are no turns of patient ones`() {
-        append(200..<210, isPatient: true)
-        append(0..<9, isPatient: false)
-        #expect(send(9, kept: 1).count == 9)
-        #expect(waiting.next == .owed && waiting.most(of: .owed) == 1)
-        // Nine of ten have expired, and leave the list without having been sent.
-        for _ in 0..<9 { _ = waiting[isPatient: true].popFirst(places) }
-        #expect(waiting.next == .owed && waiting.most(of: .owed) == 1)
-        #expect(send(1, kept: 1) == [209])
-        #expect(waiting.most(of: .owed) == 0)
-    }
-
     @Test func `a pool without prompt pushes for a minute keeps nothing from patient ones`() {
         append(0..<1, isPatient: true)
         #expect(!waiting.isKeptBack(.patient, at: now))

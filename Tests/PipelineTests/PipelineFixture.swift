@@ -215,7 +215,7 @@ final class PipelineFixture {
     // MARK: APNs
 
     func take(_ limit: Int = 64, pool: UInt16 = 0) -> [SentPush] {
-        handOver(PoolRoom(patient: limit, kept: 0), pool: pool).flatMap(\.pushes)
+        handOver(PoolRoom(free: limit, kept: 0), pool: pool).flatMap(\.pushes)
     }
 
     /// Takes what there is room for, as the batches that delivery is given.
@@ -223,7 +223,7 @@ final class PipelineFixture {
         _ room: PoolRoom, pool: UInt16 = 0
     ) -> [(pushes: [SentPush], isPatient: Bool)] {
         let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(
-            capacity: max(1, room.patient + room.kept))
+            capacity: max(1, room.free))
         defer { batch.deallocate() }
         var handed: [(pushes: [SentPush], isPatient: Bool)] = []
         _ = pipeline.handOver(PoolID(rawValue: pool), room, by: batch, now: now) { [slab] in

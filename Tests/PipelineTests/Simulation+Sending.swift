@@ -23,11 +23,11 @@ extension Simulation {
             let written = worker.pipeline.records.count
             let unpaced = worker.pipeline.counters.pushesUnpaced
             let capacity = 1 + below(16)
-            // In some lives prompt pushes have all that patient ones may take.
-            let kept = seed % 4 == 3 && !isDraining ? capacity : 0
+            // In some lives patient pushes go only where they are owed it. They are of each kind of
+            // life, since 11 shares no factor with what makes these.
+            let kept = (6...8).contains(seed % 11) && !isDraining ? capacity : 0
             let count = try worker.handOver(
-                pool: pool, room: PoolRoom(patient: capacity - kept, kept: kept), world: kafka,
-                now: now
+                pool: pool, room: PoolRoom(free: capacity, kept: kept), world: kafka, now: now
             ) { isAgain in
                 let answer =
                     isDraining

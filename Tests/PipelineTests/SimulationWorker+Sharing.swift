@@ -7,14 +7,22 @@ internal import PushModel
 
 @testable internal import Pipeline
 
-/// How prompt and patient pushes have shared what delivery takes: what the judge has counted himself.
+/// How prompt and patient pushes have shared what delivery takes, as the judge has counted it.
 struct SimulatedSharing {
-    /// By pool: how many prompt pushes have gone since a patient one, while such waited.
+    /// By pool: how many prompt pushes have gone past patient ones, less nine for each of these that
+    /// has gone.
     fileprivate var passed = [0, 0]
-    /// How many prompt pushes have passed patient ones that waited on, and how many patient ones went
-    /// because they were owed it.
+    /// How many hand-overs had prompt pushes pass patient ones that waited on, and how many patient
+    /// ones because they were owed it.
     var promptFirst = 0
     var owed = 0
+
+    fileprivate mutating func went(_ isPatient: Bool, in pool: Int) {
+        let most = PatientShare.owedMax * PatientShare.promptForEach
+        passed[pool] =
+            isPatient
+            ? max(0, passed[pool] - PatientShare.promptForEach) : min(most, passed[pool] + 1)
+    }
 }
 
 extension SimulationWorker {
@@ -25,24 +33,22 @@ extension SimulationWorker {
     func handOverFairly(
         _ room: PoolRoom, pool: Int, now: Now
     ) throws(SimulationFailure) -> [PushSlot] {
-        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(
-            capacity: max(1, room.patient + room.kept))
+        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: max(1, room.free))
         defer { batch.deallocate() }
-        let owed = pipeline.shares[pool].owed
-        let waitedBefore = !patientWaiting(in: pool).isEmpty
+        let before = (prompt: waiting(false, in: pool), patient: waiting(true, in: pool))
+        if before.patient.isEmpty { sharing.passed[pool] = 0 }
         var handed: [HandedPush] = []
         let result = pipeline.handOver(PoolID(rawValue: UInt16(pool)), room, by: batch, now: now) {
             slots, isPatient in
             for slot in slots { handed.append((slot, isPatient)) }
         }
         try require(result.count == handed.count, "the pushes handed over are miscounted")
-        try require(handed.count <= room.patient + room.kept, "more than there is room for")
-        let patient = handed.count(where: \.isPatient)
-        try require(patient <= max(room.patient, owed), "patient pushes take what is kept")
+        try require(handed.count <= room.free, "more than there is room for")
         for (slot, isPatient) in handed {
             try require(isPatient == self.isPatient(slot), "a push in the wrong line")
         }
-        try judgeShare(handed, in: pool, hadWaiting: waitedBefore, now: now)
+        try judgeOrder(handed, room, pool: pool, before: before, now: now)
+        count(handed, in: pool, hadPatient: !before.patient.isEmpty)
         return handed.map(\.slot)
     }
 
@@ -51,36 +57,57 @@ extension SimulationWorker {
         return content.isBulk || content.type.row.urgency == .background
     }
 
-    private func patientWaiting(in pool: Int) -> [PushSlot] {
-        var slots: [PushSlot] = []
+    private func waiting(_ isPatient: Bool, in pool: Int) -> Set<PushSlot> {
+        var slots: Set<PushSlot> = []
         pipeline.book.pushes.forEachPush { slot in
             let push = pipeline.book.pushes[slot]
-            if push.state == .queued, isPatient(slot),
+            if push.state == .queued, self.isPatient(slot) == isPatient,
                 Int(pipeline.routing[push.route].pool.rawValue) == pool
             {
-                slots.append(slot)
+                slots.insert(slot)
             }
         }
         return slots
     }
 
-    private func judgeShare(
-        _ handed: [HandedPush], in pool: Int, hadWaiting: Bool, now: Now
+    private func mayGo(_ slot: PushSlot, now: Now) -> Bool {
+        let route = pipeline.book.pushes.route(of: slot)
+        return pipeline.breakers.isClosed(route)
+            && pipeline.breakers.allowsOneMore(route, now: now.monotonic)
+    }
+
+    /// - Parameter before: the pushes that waited before the hand-over: one that ends unsent may leave
+    ///   a follow-up of the other kind in its slot.
+    private func judgeOrder(
+        _ handed: [HandedPush], _ room: PoolRoom, pool: Int,
+        before: (prompt: Set<PushSlot>, patient: Set<PushSlot>), now: Now
     ) throws(SimulationFailure) {
-        let isOwed = hadWaiting && sharing.passed[pool] >= PatientShare.promptForEach
-        let waiting = patientWaiting(in: pool)
-        if isOwed, !handed.contains(where: \.isPatient), !pipeline.handover.isCutShort {
-            let left = waiting.filter { slot in
-                let route = pipeline.book.pushes.route(of: slot)
-                return pipeline.breakers.isClosed(route)
-                    && pipeline.breakers.allowsOneMore(route, now: now.monotonic)
-            }
-            try require(left.isEmpty, "patient pushes starve: \(left.count) of pool \(pool)")
+        let owed = sharing.passed[pool] / PatientShare.promptForEach
+        let patient = handed.count(where: \.isPatient)
+        try require(patient <= max(room.free - room.kept, owed), "patient pushes take what is kept")
+        // Where too many are held back the others are for the next turn.
+        guard !pipeline.handover.isCutShort else { return }
+        if patient > owed {
+            let passed = waiting(false, in: pool).intersection(before.prompt)
+                .filter { mayGo($0, now: now) }
+            try require(passed.isEmpty, "patient pushes pass prompt ones: \(passed.sorted())")
         }
-        if isOwed, let first = handed.first, first.isPatient { sharing.owed += 1 }
-        for push in handed {
-            sharing.passed[pool] = push.isPatient || !hadWaiting ? 0 : sharing.passed[pool] + 1
+        if owed > 0, patient == 0, room.free > 0 {
+            let left = waiting(true, in: pool).intersection(before.patient)
+                .filter { mayGo($0, now: now) }
+            try require(left.isEmpty, "patient pushes starve: \(left.sorted())")
         }
+        if owed > 0, handed.contains(where: { $0.isPatient && before.patient.contains($0.slot) }) {
+            try require(handed[0].isPatient, "what is owed goes after others")
+        }
+    }
+
+    private func count(_ handed: [HandedPush], in pool: Int, hadPatient: Bool) {
+        let owed = sharing.passed[pool] / PatientShare.promptForEach
+        sharing.owed += min(owed, handed.count(where: \.isPatient))
+        guard hadPatient else { return }
+        for push in handed { sharing.went(push.isPatient, in: pool) }
+        let waiting = waiting(true, in: pool)
         if waiting.isEmpty { sharing.passed[pool] = 0 }
         if handed.contains(where: { !$0.isPatient }), !waiting.isEmpty { sharing.promptFirst += 1 }
     }

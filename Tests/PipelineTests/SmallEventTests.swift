@@ -25,7 +25,7 @@ private struct PlayedDelivery {
         let capacity = streams + streams / 8
         let held = inFlight.count + waiting.values.reduce(0) { $0 + $1.count }
         return isPlain
-            ? PoolRoom(patient: capacity - held, kept: 0) : PoolRoom(capacity: capacity, held: held)
+            ? PoolRoom(free: capacity - held, kept: 0) : PoolRoom(capacity: capacity, held: held)
     }
 
     mutating func take(_ pushes: [SentPush], isPatient: Bool) {
@@ -155,7 +155,7 @@ private struct PlayedDelivery {
         var order: [Bool] = []
         while order.count < 100 {
             // What is kept for prompt pushes is all that is free.
-            let handed = fixture.handOver(PoolRoom(patient: 0, kept: 1))
+            let handed = fixture.handOver(PoolRoom(free: 1, kept: 1))
             guard let one = handed.first else { break }
             #expect(handed.count == 1 && one.pushes.count == 1)
             #expect(one.isPatient == (one.pushes[0].token[0] == 3))
@@ -170,28 +170,86 @@ private struct PlayedDelivery {
         fixture.event("hot")
         fixture.event("sync")
         fixture.pass(.milliseconds(1))
-        #expect(fixture.handOver(PoolRoom(patient: 0, kept: 5)).isEmpty)
+        #expect(fixture.handOver(PoolRoom(free: 5, kept: 5)).isEmpty)
         fixture.event("door-1")
-        let handed = fixture.handOver(PoolRoom(patient: 0, kept: 5))
+        let handed = fixture.handOver(PoolRoom(free: 5, kept: 5))
         #expect(handed.map(\.isPatient) == [false] && handed[0].pushes.map(\.token) == [[2, 0, 1]])
-        let rest = fixture.handOver(PoolRoom(patient: 20, kept: 5))
+        let rest = fixture.handOver(PoolRoom(free: 25, kept: 5))
         #expect(rest.map(\.isPatient) == [true] && rest[0].pushes.count == 20)
         #expect(rest[0].pushes.contains { $0.token == [4] })
     }
 
-    @Test func `room for patient pushes is not spent on those that end unsent`() {
+    @Test func `what patient pushes are owed is not spent on those that end unsent`() {
         let fixture = fixture()
+        for number in 0..<20 {
+            fixture.registerControl("W\(number)", [5, UInt8(number)], shows: ["warm"])
+        }
+        fixture.register("P", [.device([4], shows: ["sync"], hearsChanges: true)])
         fixture.event("hot")
         fixture.pass(.milliseconds(1))
-        let waiting = fixture.load.queued
-        #expect(waiting > 1000)
+        let expired = fixture.load.queued
+        #expect(expired > 1000)
         fixture.pass(.seconds(14 * 24 * 3600))
-        fixture.event("door-1")
-        let one = fixture.handOver(PoolRoom(patient: 0, kept: 1))
-        #expect(one.map(\.isPatient) == [false])
-        // All go at once, not as many as there is room for.
-        #expect(fixture.handOver(PoolRoom(patient: 1, kept: 0)).isEmpty)
-        #expect(fixture.counters.expired >= waiting)
+        // Behind these waits one that may not go.
+        fixture.restrict(.pushes(app: PipelineFixture.app, tokenClass: .device), .pause)
+        fixture.event("sync")
+        for number in 0..<11 { fixture.event("door-\(number)") }
+        fixture.pass(.milliseconds(1))
+        // Nine prompt pushes, then a turn of patient ones in which all that may go have expired.
+        for _ in 0..<10 {
+            let handed = fixture.handOver(PoolRoom(free: 1, kept: 1))
+            #expect(handed.map(\.isPatient) == [false])
+        }
+        #expect(fixture.counters.expired >= expired)
+        fixture.event("warm")
+        fixture.pass(.milliseconds(1))
+        let owed = fixture.handOver(PoolRoom(free: 1, kept: 1))
+        #expect(owed.map(\.isPatient) == [true] && owed[0].pushes[0].token[0] == 5)
+    }
+
+    @Test func `a live push behind expired ones of a large audience goes when one is owed`() {
+        let fixture = fixture()
+        for number in 0..<20 {
+            fixture.registerControl("W\(number)", [5, UInt8(number)], shows: ["warm"])
+        }
+        fixture.event("hot")
+        fixture.pass(.milliseconds(1))
+        let expired = fixture.load.queued
+        fixture.pass(.seconds(14 * 24 * 3600))
+        fixture.event("warm")
+        for number in 0..<10 { fixture.event("door-\(number)") }
+        fixture.pass(.milliseconds(1))
+        for _ in 0..<9 {
+            let handed = fixture.handOver(PoolRoom(free: 1, kept: 1))
+            #expect(handed.map(\.isPatient) == [false])
+        }
+        #expect(fixture.counters.expired == 0)
+        let owed = fixture.handOver(PoolRoom(free: 1, kept: 1))
+        #expect(owed.map(\.isPatient) == [true] && owed[0].pushes[0].token[0] == 5)
+        #expect(fixture.counters.expired >= expired)
+    }
+
+    @Test func `nothing is owed once the patient pushes have become prompt ones`() {
+        let fixture = fixture()
+        for number in 0..<20 {
+            fixture.registerControl(
+                "W\(number)", [5, UInt8(number)], shows: ["warm", "one-\(number)"])
+        }
+        fixture.event("warm")
+        for number in 0..<20 { fixture.event("door-\(number)") }
+        fixture.pass(.milliseconds(1))
+        #expect(fixture.handOver(PoolRoom(free: 20, kept: 20)).map(\.isPatient) == [false])
+        // A small event joins each of those that are owed something.
+        for number in 0..<20 { fixture.event("one-\(number)") }
+        fixture.pass(.milliseconds(1))
+        let joined = fixture.handOver(PoolRoom(free: 20, kept: 20))
+        #expect(joined.map(\.isPatient) == [false] && joined[0].pushes.count == 20)
+        #expect(joined[0].pushes.allSatisfy { $0.token[0] == 5 })
+        fixture.event("hot")
+        fixture.event("door-30")
+        fixture.pass(.milliseconds(1))
+        let next = fixture.handOver(PoolRoom(free: 1, kept: 1))
+        #expect(next.map(\.isPatient) == [false])
     }
 
     @Test func `what an operator drops of a large audience goes at once, too`() {
@@ -200,7 +258,7 @@ private struct PlayedDelivery {
         fixture.pass(.milliseconds(1))
         let waiting = fixture.load.queued
         fixture.restrict(.pushes(app: PipelineFixture.app, tokenClass: nil), .drop)
-        #expect(fixture.handOver(PoolRoom(patient: 1, kept: 0)).isEmpty)
+        #expect(fixture.handOver(PoolRoom(free: 1, kept: 0)).isEmpty)
         #expect(fixture.counters.dropped >= waiting)
     }
 
@@ -208,7 +266,7 @@ private struct PlayedDelivery {
         let fixture = fixture()
         fixture.event("hot")
         fixture.pass(.milliseconds(1))
-        let first = fixture.handOver(PoolRoom(patient: 20, kept: 0))
+        let first = fixture.handOver(PoolRoom(free: 20, kept: 0))
         #expect(first.map(\.isPatient) == [true] && first[0].pushes.count == 20)
         // The next event of the hot subject comes while they are in flight.
         fixture.event("hot")
@@ -219,7 +277,7 @@ private struct PlayedDelivery {
         let tokens = Set(first[0].pushes.map(\.token))
         var again: Set<[UInt8]> = []
         for _ in 0..<400 where again.count < 20 {
-            for (pushes, isPatient) in fixture.handOver(PoolRoom(patient: 50, kept: 10)) {
+            for (pushes, isPatient) in fixture.handOver(PoolRoom(free: 60, kept: 10)) {
                 #expect(isPatient)
                 again.formUnion(pushes.map(\.token).filter(tokens.contains))
                 for push in pushes { fixture.answer(push, 200) }
@@ -237,13 +295,13 @@ private struct PlayedDelivery {
         for number in 0..<100 { fixture.event("door-\(number)") }
         fixture.pass(.milliseconds(1))
         for _ in 0..<100 {
-            let handed = fixture.handOver(PoolRoom(patient: 0, kept: 1))
+            let handed = fixture.handOver(PoolRoom(free: 1, kept: 1))
             #expect(handed.map(\.isPatient) == [false])
         }
         fixture.restrict(.pushes(app: PipelineFixture.app, tokenClass: .control), .pause)
         fixture.restrict(.pushes(app: PipelineFixture.app, tokenClass: .device), nil)
         fixture.event("door-200")
         fixture.pass(.milliseconds(1))
-        #expect(fixture.handOver(PoolRoom(patient: 1, kept: 0)).map(\.isPatient) == [true])
+        #expect(fixture.handOver(PoolRoom(free: 1, kept: 0)).map(\.isPatient) == [true])
     }
 }

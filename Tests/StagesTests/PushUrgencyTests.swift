@@ -221,6 +221,20 @@ internal import Testing
         #expect(bench.takeAll(of: PoolLine(PlanningBench.pool, isPatient: false)) == [slot])
     }
 
+    @Test func `bulk in flight that answers for a small event is none when it is sent again`() {
+        var bench = PlanningBench(slots: 64)
+        let event = bench.read()
+        var request = bench.request(event, token: 7, route: Self.control)
+        request.content.isBulk = true
+        let slot = bench.queue(request, event)
+        let small = bench.read()
+        #expect(bench.take() == slot)
+        let joined = bench.join(slot, bench.request(small, token: 7, route: Self.control), small)
+        #expect(joined == .coalesced)
+        bench.retry(slot)
+        #expect(bench.takeAll(of: PoolLine(PlanningBench.pool, isPatient: false)) == [slot])
+    }
+
     @Test func `the push of a large audience that a small event joins does not wait for the rest`()
     {
         var bench = PlanningBench(slots: 256)

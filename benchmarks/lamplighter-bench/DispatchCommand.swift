@@ -183,7 +183,7 @@ struct DispatchBench: ~Copyable {
             chosen.append(slot)
             fill(slot)
         }
-        chosen.withUnsafeBufferPointer { port.submit($0) }
+        chosen.withUnsafeBufferPointer { port.submit($0, isPatient: false) }
     }
 
     /// Fills a slot in as the planner would, with a new device token.

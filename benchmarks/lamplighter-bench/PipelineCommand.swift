@@ -132,7 +132,7 @@ struct PipelineBench: ~Copyable {
             let count = batch.withUnsafeMutableBufferPointer {
                 // All of these pushes are prompt, so there is one batch.
                 pipeline.handOver(
-                    PoolID(rawValue: 0), PoolRoom(patient: $0.count, kept: 0), by: $0, now: now
+                    PoolID(rawValue: 0), PoolRoom(free: $0.count, kept: 0), by: $0, now: now
                 ) { _, _ in }.count
             }
             if count == 0 { break }

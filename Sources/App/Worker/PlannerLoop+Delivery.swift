@@ -47,9 +47,10 @@ extension PlannerLoop {
                 let handed = pipeline.handOver(id, room, by: slotBatch, now: now) {
                     port.submit($0, isPatient: $1)
                 }
-                assert(handed.count <= max(0, room.patient + room.kept), "more than there is room")
+                assert(handed.count <= room.free, "more than there is room")
                 outstanding[number][pool] += handed.count
                 isMore = isMore || handed.isMore
+                guard pipeline.mayHandOverMore(of: id) else { break }
             }
         }
         return isMore

@@ -85,7 +85,7 @@ package struct SinglePush: Sendable {
         try DeliveryThreads.start(
             [port], configuration: configuration.apns, plan: delivery, logger: logger)
         let slot = [PushSlot(0)]
-        slot.withUnsafeBufferPointer { port.submit($0) }
+        slot.withUnsafeBufferPointer { port.submit($0, isPatient: false) }
         let answer = Self.wait(for: port, timeout: timeout)
         port.enter(.draining)
         return answer.map { Answer(outcome: $0, reason: reason(of: $0, slab)) }

@@ -56,7 +56,7 @@ package final class DeliveryPort: Sendable {
 
     /// Hands pushes over. Every slot must be filled in and not already handed over.
     /// - Parameter isPatient: whether these pushes let others go first (`PatientShare`).
-    package func submit(_ batch: UnsafeBufferPointer<PushSlot>, isPatient: Bool = false) {
+    package func submit(_ batch: UnsafeBufferPointer<PushSlot>, isPatient: Bool) {
         guard batch.count > 0 else { return }
         precondition(!hasExited, "pushes are handed to a thread that is gone")
         let taken = (isPatient ? patientInbox : promptInbox).push(batch)
