@@ -432,7 +432,7 @@ final class ListenerConnection: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
         isWriting = false
         if request?.isAnswered == true {
-            settle()
+            goOnOrClose()
         } else {
             writing.set(isListenerEnding ? Self.timeToLeave : limits.answerTimeMax)
         }
@@ -453,11 +453,11 @@ final class ListenerConnection: ChannelInboundHandler {
             connections.requestEnded(place)
         }
         if case .failure = result { isEnding = true }
-        if !isWriting { settle() }
+        if !isWriting { goOnOrClose() }
     }
 
     /// Its answer is with the kernel.
-    private func settle() {
+    private func goOnOrClose() {
         if isEnding { return close() }
         if request?.isWhole == true { finish() }
     }
