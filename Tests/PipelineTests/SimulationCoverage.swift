@@ -197,7 +197,8 @@ struct SimulationCoverage {
     }
 
     /// Pairs met less than `least` times. Late requests need a registration that finds no slot in
-    /// the instant after an event: few enough that they are asked for once, not `least` times.
+    /// the instant after an event: few enough that they are asked for once, not `least` times, and in
+    /// a few lives not at all.
     func gaps(least: Int) -> [String] {
         Self.faults.flatMap { fault in
             Station.allCases.compactMap { station in
@@ -206,7 +207,7 @@ struct SimulationCoverage {
                 let asked = station == .late ? min(1, least) : least
                 return count < asked ? "\(fault) × \(station.rawValue): \(count)" : nil
             }
-        } + Self.faults.filter { met[$0] == nil }
+        } + Self.faults.filter { met[$0] == nil && (least > 0 || $0 != "no slot") }
     }
 
     var table: String {
