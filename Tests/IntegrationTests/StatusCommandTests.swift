@@ -229,6 +229,9 @@ struct `The status command` {
         #expect(try await fleet.request("/metrics", port: port).status == 404)
         let post = try await fleet.request("/status", port: port, ["--data", "x"])
         #expect(post.status == 405)
+        // Before that its status is one of a worker that starts.
+        let patience = Patience(.seconds(60))
+        while try await fleet.request("/status", port: port).status != 200, !patience.isOver {}
         let head = try await fleet.request("/status", port: port, ["--head"])
         #expect(head.status == 200)
         #expect(!head.body.contains("{"))
