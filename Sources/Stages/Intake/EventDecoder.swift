@@ -236,7 +236,7 @@ package struct EventDecoder: ~Copyable {
         }
     }
 
-    /// The record without the mark that some programs write before a text, where its key is text and has
+    /// The record without the marks that some programs write before a text, where its key is text and has
     /// one. Hardly any has, so the first byte is looked at before all else.
     @inline(__always)
     func withoutByteOrderMark(_ record: EventRecord) -> EventRecord? {
@@ -248,7 +248,9 @@ package struct EventDecoder: ~Copyable {
     private func withoutMark(
         _ record: EventRecord, _ key: UnsafeRawBufferPointer
     ) -> EventRecord? {
-        let rest = key.withoutByteOrderMark
+        // Of several none is left, or `event` would go one deeper for each.
+        var rest = key
+        while rest.withoutByteOrderMark.count < rest.count { rest = rest.withoutByteOrderMark }
         guard rest.count < key.count, bindings[record.binding].details.hasTextKeys else {
             return nil
         }
