@@ -123,6 +123,10 @@ internal import Testing
                 Self.mark + #"{"id":42}"#.utf8, Self.binding(nil, "door-{key:/id}")) == "door-42")
         // A mark elsewhere, or part of one, is the key's own.
         #expect(try Self.outcome([0x61] + Self.mark, Self.binding(nil, nil)) == "a\u{FEFF}")
+        #expect(try Self.outcome(Self.mark + Self.mark + [0x61], Self.binding(nil, nil)) == "a")
+        // As many as a record can have.
+        let many = Array(repeatElement(Self.mark, count: 350_000).joined())
+        #expect(try Self.outcome(many + [0x61], Self.binding(nil, nil)) == "a")
     }
 
     @Test func `a byte order mark before a key is in no payload and in no dead letter's subject`()
