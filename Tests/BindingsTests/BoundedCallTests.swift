@@ -15,11 +15,14 @@ internal import Testing
     @Test func `a call that never returns is left where it is`() {
         final class Latch: Sendable { let isOpen = Atomic(false) }
         let latch = Latch()
-        defer { latch.isOpen.store(true, ordering: .relaxed) }
+        let before = BoundedCall.leftCount.load(ordering: .relaxed)
         let answer = BoundedCall.run(within: .milliseconds(20)) {
             while !latch.isOpen.load(ordering: .relaxed) { usleep(1000) }
             return true
         }
         #expect(answer == nil)
+        #expect(BoundedCall.leftCount.load(ordering: .relaxed) == before + 1)
+        latch.isOpen.store(true, ordering: .relaxed)
+        while BoundedCall.leftCount.load(ordering: .relaxed) > before { usleep(1000) }
     }
 }

@@ -6,40 +6,31 @@ internal import Synchronization
 
 /// A call that may never return. It runs on a thread of its own, which is left where it is if the call
 /// takes too long, with what the call holds.
-final class BoundedCall: Sendable {
-    private enum Outcome: Int, AtomicRepresentable { case none, no, yes }
+enum BoundedCall {
+    private enum Outcome: Int, AtomicRepresentable { case none, no, yes, left }
 
-    private let outcome = Atomic(Outcome.none)
-    private let body: @Sendable () -> Bool
+    private final class Answer: Sendable { let outcome = Atomic(Outcome.none) }
 
-    private init(_ body: @escaping @Sendable () -> Bool) { self.body = body }
+    /// How many calls were left and have not returned yet.
+    static let leftCount = Atomic<Int>(0)
 
     /// - Returns: nil if the call takes too long, or no thread can be had.
     static func run(within timeout: Duration, _ body: @escaping @Sendable () -> Bool) -> Bool? {
-        let call = BoundedCall(body)
-        let retained = Unmanaged.passRetained(call)
-        var thread = pthread_t()
-        let code = pthread_create(
-            &thread, nil,
-            { call in
-                Unmanaged<BoundedCall>.fromOpaque(call!).takeRetainedValue().run()
-                return nil
-            }, retained.toOpaque())
-        guard code == 0 else {
-            retained.release()
-            return nil
+        let answer = Answer()
+        let isRunning = DetachedThread.run {
+            let before = answer.outcome.exchange(
+                body() ? .yes : .no, ordering: .acquiringAndReleasing)
+            if before == .left { leftCount.subtract(1, ordering: .relaxed) }
         }
-        pthread_detach(thread)
+        guard isRunning else { return nil }
         let deadline = ContinuousClock.now + timeout
-        while true {
-            switch call.outcome.load(ordering: .acquiring) {
-            case .yes: return true
-            case .no: return false
-            case .none: guard ContinuousClock.now < deadline else { return nil }
-            }
+        while answer.outcome.load(ordering: .relaxed) == .none, ContinuousClock.now < deadline {
             usleep(1000)
         }
+        let (isLeft, outcome) = answer.outcome.compareExchange(
+            expected: .none, desired: .left, ordering: .acquiringAndReleasing)
+        guard isLeft else { return outcome == .yes }
+        leftCount.add(1, ordering: .relaxed)
+        return nil
     }
-
-    private func run() { outcome.store(body() ? .yes : .no, ordering: .releasing) }
 }

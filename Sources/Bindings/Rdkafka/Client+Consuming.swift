@@ -103,6 +103,7 @@ extension Client {
     ///
     /// - Parameter leaving: whether a static member is to leave, so that the others take its partitions
     ///   over at once; false is returned, too, if the request was not sent in time.
+    /// - Returns: whether it is closed; false, too, where no thread can be had for that.
     package func closeConsumer(timeout: Duration, leaving: Bool = false) -> Bool {
         let deadline = ContinuousClock.now + timeout
         // Where librdkafka's group ends at that moment, it destroys a question without an answer, and

@@ -48,10 +48,13 @@ package final class Client: @unchecked Sendable {
         ClientRemains(pointer: pointer, context: context).destroyInBackground()
     }
 
-    /// How many of this process's clients are gone, and not destroyed yet. Usually that takes less than
+    /// How many of this process's clients are gone, and not closed or not destroyed yet. Usually that takes less than
     /// a second; of a consumer whose topic was deleted it may never end, and the threads and the memory
     /// of the library's are lost.
-    package static var remains: Int { ClientRemains.count.load(ordering: .relaxed) }
+    package static var remains: Int {
+        ClientRemains.count.load(ordering: .relaxed)
+            + BoundedCall.leftCount.load(ordering: .relaxed)
+    }
 
     // MARK: What callbacks reported
 

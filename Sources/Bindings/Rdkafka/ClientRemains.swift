@@ -2,7 +2,6 @@
 // Part of Lamplighter.
 
 internal import CRdkafka
-internal import Glibc
 internal import Synchronization
 
 /// What is left of a client that nobody holds any more: the handle, and the context that its
@@ -26,15 +25,9 @@ final class ClientRemains: @unchecked Sendable {
     /// thread can be had the handle is left as it is.
     func destroyInBackground() {
         Self.count.add(1, ordering: .relaxed)
-        let remains = Unmanaged.passRetained(self)
-        var thread = pthread_t()
-        let code = pthread_create(
-            &thread, nil,
-            { remains in
-                Unmanaged<ClientRemains>.fromOpaque(remains!).takeRetainedValue().destroy()
-                return nil
-            }, remains.toOpaque())
-        if code == 0 { pthread_detach(thread) }
+        if DetachedThread.run({ [self] in destroy() }) { return }
+        // The callbacks of what is left go on using the context.
+        _ = Unmanaged.passRetained(self)
     }
 
     private func destroy() {
