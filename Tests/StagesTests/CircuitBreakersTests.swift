@@ -61,6 +61,17 @@ internal import Testing
         #expect(isClosed)
     }
 
+    @Test func `the word of a refusal is no other cause's`() {
+        var breakers = breakers()
+        breakers.credentialRefused(route(), .unknown, word: "KeyTooNew", now: .after(.zero))
+        let refused = breakers.tripped(Self.routing, now: .after(.zero)).map(\.unknownReason)
+        #expect(refused == ["KeyTooNew"])
+        breakers.credentialTaken(route())
+        for token in 0..<50 as Range<UInt32> { answer(.fault, token, &breakers) }
+        let ill = breakers.tripped(Self.routing, now: .after(.zero))
+        #expect(ill.map(\.cause) == [.ill] && ill.map(\.unknownReason) == [nil])
+    }
+
     @Test func `a refused credential blocks all routes of its pool, and of no other`() {
         var breakers = breakers()
         breakers.credentialRefused(route(), .invalidProviderToken, now: .after(.zero))

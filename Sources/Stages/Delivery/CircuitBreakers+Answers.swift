@@ -55,8 +55,7 @@ extension CircuitBreakers {
     ) {
         let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
         pools[pool].refusals += 1
-        pools[pool].unknownReason = word
-        open(pool, by: .credentialRefused(reason), now: now)
+        open(pool, by: .credentialRefused(reason), word: word, now: now)
     }
 
     package mutating func topicRefused(_ route: RouteID, _ reason: APNSReason, now: MonotonicTime) {
@@ -88,13 +87,16 @@ extension CircuitBreakers {
         return pool.breaker.isClosed ? pool.health.silence(now: now) : nil
     }
 
-    private mutating func open(_ pool: Int, by cause: TrippedBreaker.Cause, now: MonotonicTime) {
+    private mutating func open(
+        _ pool: Int, by cause: TrippedBreaker.Cause, word: String? = nil, now: MonotonicTime
+    ) {
         if pools[pool].breaker.isClosed { poolsOpened += 1 }
         // Many failures of one cause say nothing of another one's first, whose wait is longer.
         if cause.isOfCredential, !pools[pool].cause.isOfCredential {
             pools[pool].breaker.forgetFailures()
         }
         pools[pool].cause = cause
+        pools[pool].unknownReason = word
         fail(pool, isSilence: cause == .silent, now: now)
         pools[pool].health.reset()
     }

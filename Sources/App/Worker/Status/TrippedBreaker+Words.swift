@@ -25,7 +25,7 @@ extension TrippedBreaker.Cause {
     /// Why pushes wait, as far as the cause tells.
     fileprivate var words: String {
         switch self {
-        case .credentialRefused(.none), .topicRefused(.none): "APNs refuses them without a reason"
+        case .credentialRefused(.none): "APNs refuses them without a reason"
         case .credentialRefused(let reason), .topicRefused(let reason):
             "APNs answers \(reason.name)"
         case .ill: "half of APNs's latest answers are 5xx or missing"
