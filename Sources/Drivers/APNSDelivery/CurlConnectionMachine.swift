@@ -52,7 +52,7 @@ package struct CurlConnectionMachine: Sendable {
     package static let bytesMax = 32_767
 
     /// How many of them patient pushes leave free: the largest body that APNs accepts. It costs large
-    /// audiences with payloads 16 % of the bytes in flight, and with that of the throughput.
+    /// audiences with payloads a sixth of the bytes in flight, and at most that of the throughput.
     package static let bytesKept = 5_120
 
     /// - Parameter jitter: from 0 to 1; spreads the ages at which connections are replaced.

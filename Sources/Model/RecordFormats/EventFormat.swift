@@ -148,9 +148,10 @@ package enum EventField: UInt8, RecordField {
                 """
                 The push's body, at most \(PushType.alert.row.bodyBytesMax) bytes (of VoIP, and of \
                 what goes to channels alone, 5120) \
-                without white space. Without `pushType` it is a Live Activity's with \
-                `content-state` in `aps`, or an `event` of `end` with a `timestamp`, an alert with `alert`, `badge` or `sound`, and a \
-                background push with `"content-available": 1`.
+                without white space. Without `pushType` it is a Live Activity's if `aps` has \
+                `content-state`, or `"event": "end"` and a `timestamp`; else an alert if it has \
+                `alert`, `badge` or `sound`; else a background push if it has \
+                `"content-available": 1`.
                 """)
         case .shard:
             .optional(
