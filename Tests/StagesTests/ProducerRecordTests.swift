@@ -519,16 +519,16 @@ internal import Testing
         let row = #"{"id":7,"status":"a"}"#
         #expect(
             try Self.reason(Self.envelope("r", before: "null", after: row), Self.rows())
-                == "its operation is read, and operations has create, update, delete")
+                == "operations has create, update, delete, and the record has operation read")
         #expect(
             try Self.reason(
                 Self.envelope("t", before: "null", after: "null"),
                 Self.rows { $0.operations = [.update] })
-                == "its operation is t, and operations has update")
+                == "operations has update, and the record has operation t")
         #expect(
             try Self.reason(
                 Self.envelope(#"\u001b[2J"#, before: "null", after: "null"), Self.rows())
-                == #"its operation is \u{1b}[2J, and operations has create, update, delete"#)
+                == #"operations has create, update, delete, and the record has operation \u{1b}[2J"#)
         #expect(try Self.reason(nil, Self.rows()) == "it is a tombstone")
         let changed = Self.rows {
             $0.conditions = [.init(field: FieldPath("/status")!, tests: [.changed(true)])]

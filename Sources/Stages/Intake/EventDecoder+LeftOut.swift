@@ -9,7 +9,7 @@ internal import Simdjson
 package struct LeftOutReason: Sendable, Equatable {
     /// What the binding wants. It is the same for all records that lack it, however they do.
     package let demand: String
-    /// The type of what the record has instead; nil where there is nothing to tell of it.
+    /// The type of what the record has instead, or its operation; nil where there is nothing to tell of it.
     let found: String?
 
     init(_ demand: String, found: String? = nil) {
@@ -64,8 +64,8 @@ extension EventDecoder {
             let operation = RecordDocument.operation(of: try parser.object(value))
             let wanted = RowOperation.allCases.filter(fields.operations.contains).map(\.rawValue)
             return LeftOutReason(
-                "its operation is \(operation), and operations has "
-                    + wanted.joined(separator: ", "))
+                "operations has " + wanted.joined(separator: ", "),
+                found: "operation \(operation)")
         }
         document?.key = try? key.get()
         guard let document else { return nil }
