@@ -38,16 +38,18 @@ package enum RegistrarRoute: Hashable, Sendable {
         func expect(_ isAllowed: Bool, _ part: String, _ remedy: String) {
             if !isAllowed, wrong == nil { wrong = (part, remedy) }
         }
-        let environment = PushEnvironment(name: parts[5])
+        let named = PushEnvironment(name: parts[5])
+        // The route is not made if its environment is none, but its methods are told.
+        let environment = named ?? .production
         let names = SnapshotReader.nameRemedy
         expect(InstallationKey.isName(parts[3]), "app", names)
-        expect(environment != nil, "environment", "use production or development")
+        expect(named != nil, "environment", "use production or development")
         switch (parts[6], parts.count) {
-        case ("batch", 7): self = .batch(environment ?? .production, app: parts[3])
+        case ("batch", 7): self = .batch(environment, app: parts[3])
         case ("installations", 8...10):
             expect(InstallationKey.isName(parts[7]), "installation", names)
             let key = InstallationKey(
-                environment: environment ?? .production, app: parts[3], installation: parts[7])
+                environment: environment, app: parts[3], installation: parts[7])
             let route = try Self.route(below: key, parts[8...].map { $0 })
             if case .handler(_, _, let handler) = route {
                 expect(

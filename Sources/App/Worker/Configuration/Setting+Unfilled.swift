@@ -6,7 +6,7 @@ extension Setting {
     /// ${KAFKA_PASSWORD}`, also with a default after `:-`, or one as Kubernetes writes it,
     /// `$(KAFKA_PASSWORD)`. Nothing fills it in, and as a password it would be taken as it is. The
     /// text is not quoted: it may be a password after all, which a variable can then give.
-    /// `$KAFKA_PASSWORD` alone is taken: it looks like a password more than those.
+    /// `$KAFKA_PASSWORD` alone is taken: it is likelier than those to be a password.
     func unfilled(at path: [String] = []) -> [ConfigurationProblem] {
         switch content {
         case .absent: return []
