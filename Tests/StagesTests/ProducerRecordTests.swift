@@ -528,7 +528,8 @@ internal import Testing
         #expect(
             try Self.reason(
                 Self.envelope(#"\u001b[2J"#, before: "null", after: "null"), Self.rows())
-                == #"operations has create, update, delete, and the record has operation \u{1b}[2J"#)
+                == #"operations has create, update, delete, and the record has operation \u{1b}[2J"#
+        )
         #expect(try Self.reason(nil, Self.rows()) == "it is a tombstone")
         let changed = Self.rows {
             $0.conditions = [.init(field: FieldPath("/status")!, tests: [.changed(true)])]
