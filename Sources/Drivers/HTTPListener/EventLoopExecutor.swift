@@ -9,9 +9,6 @@ internal import NIOCore
 final class EventLoopExecutor: TaskExecutor {
     private let eventLoop: any EventLoop
 
-    /// SCHED_IDLE of <sched.h>, which Glibc's module leaves out.
-    private static let schedIdle: Int32 = 5
-
     init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -25,10 +22,7 @@ final class EventLoopExecutor: TaskExecutor {
             // 0 is the calling thread. Lowering a priority is always allowed.
             switch priority {
             case .normal: break
-            case .low: _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
-            case .idle:
-                var parameters = sched_param(sched_priority: 0)
-                _ = sched_setscheduler(0, Self.schedIdle, &parameters)
+            case .low: _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
             }
         }
     }

@@ -29,7 +29,7 @@ package struct HTTPListener: Sendable {
     }
 
     /// Serves until the task is cancelled, also where the caller is only told to end: probes and metrics are
-    /// wanted during the drain most of all. With `idle` priority its port may be free a little later.
+    /// wanted during the drain most of all.
     /// - Throws: `HTTPListenerFailure` if it cannot listen on the address; else why it accepts no more connections.
     package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -46,17 +46,10 @@ package struct HTTPListener: Sendable {
         }
         let ended = connections.flatMap { open(for: $0, executor) }
         do {
-            let isLeft = try await withTaskCancellationHandler {
-                try await end(of: ended)
+            try await withTaskCancellationHandler {
+                try await ended.get()
             } onCancel: {
                 connections.whenSuccess { $0.value.close() }
-            }
-            guard !isLeft else {
-                Task.detached {
-                    try? await ended.get()
-                    try? await group.shutdownGracefully()
-                }
-                return
             }
             try? await group.shutdownGracefully()
         } catch {
@@ -64,21 +57,6 @@ package struct HTTPListener: Sendable {
             if Task.isCancelled { return }
             throw error
         }
-    }
-
-    /// Waits for the end, unless its thread runs only where nobody else wants to: that gets no time on a
-    /// busy machine, and a process that ends would wait for it as long as it may.
-    ///
-    /// - Returns: whether the end is left to itself.
-    private func end(of ended: EventLoopFuture<Void>) async throws -> Bool {
-        if settings.priority == .idle {
-            let (ends, end) = AsyncStream<Void>.makeStream()
-            ended.whenComplete { _ in end.finish() }
-            for await _ in ends {}
-            if Task.isCancelled { return true }
-        }
-        try await ended.get()
-        return false
     }
 
     /// - Returns: when all connections have ended, after the port was closed.

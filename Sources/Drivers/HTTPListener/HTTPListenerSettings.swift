@@ -37,11 +37,9 @@ package struct HTTPListenerSettings: Sendable {
     package enum Priority: Sendable {
         /// As the other threads of the process.
         case normal
-        /// Nice 19: a seventieth of what another thread gets, so that probes are answered in time.
+        /// Nice 10: a ninth of what another thread gets (see sched(7)). Less, as SCHED_IDLE gives, leaves
+        /// operators without an answer for minutes where several threads want each core.
         case low
-        /// SCHED_IDLE, see sched(7): a three-hundredth, and a thread that wakes up is let in at once,
-        /// which under nice 19 waits for the end of a time slice of some 3 ms.
-        case idle
     }
 
     package struct Limits: Sendable {

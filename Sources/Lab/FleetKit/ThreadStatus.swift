@@ -6,7 +6,6 @@ internal import Foundation
 /// A thread's name and how the kernel schedules it, from /proc/PID/task/TID/stat; see proc(5).
 package struct ThreadStatus: Equatable, Sendable {
     package let name: String
-    /// `idle`, where nice has no say, or `nice 0`.
     package let scheduling: String
 
     /// - Returns: nil for a text of another form.

@@ -39,8 +39,6 @@ extension LamplighterWorker {
         let admin = configuration.adminSettings.map { settings in
             var settings = settings
             settings.openPaths = LivePage.paths
-            // Nothing restarts a worker for being slow to answer people.
-            settings.priority = .idle
             let admin = AdminListener(
                 probes: probes, source: status, explain: ExplainSource(control, plan: plan),
                 log: log, logger: logger)
