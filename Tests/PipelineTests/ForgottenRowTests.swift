@@ -118,10 +118,10 @@ internal import Testing
         owner.pause()
         for n in 1...40 as ClosedRange<UInt8> { owner.write(n) }
         for n in 1...20 as ClosedRange<UInt8> { owner.write(n, isWidget: true) }
-        #expect(owner.run().sorted { $0[0] < $1[0] } == Self.widgets(1...20))
+        #expect(owner.run().inOrder == Self.widgets(1...20))
         #expect(owner.pipeline.load.forgotten > 30)
         owner.resume()
-        #expect(owner.run().sorted { $0[0] < $1[0] } == Self.controls(1...40), "each once")
+        #expect(owner.run().inOrder == Self.controls(1...40), "each once")
         #expect(owner.pipeline.load.forgotten == 0 && owner.pipeline.load.deferred == 0)
         #expect(owner.readingsMade < 20, "a reading makes as many rows as there is room for")
     }
@@ -158,14 +158,14 @@ internal import Testing
         #expect(owner.run(seconds: 5).count == 8)
         #expect(owner.pipeline.load.forgotten > 0)
         owner.resume()
-        #expect(owner.run().sorted { $0[0] < $1[0] } == Self.controls(1...8))
+        #expect(owner.run().inOrder == Self.controls(1...8))
     }
 
     @Test func `a backlog of what may be sent is sent though it is larger than the memory`() {
         let owner = Owner()
         for n in 1...60 as ClosedRange<UInt8> { owner.write(n) }
         owner.deferred.assign()
-        #expect(owner.run(seconds: 40).sorted { $0[0] < $1[0] } == Self.controls(1...60))
+        #expect(owner.run(seconds: 40).inOrder == Self.controls(1...60))
     }
 
     @Test func `a restart does not send again what has ended, though it is beyond the bound`() {
@@ -173,7 +173,7 @@ internal import Testing
         for n in 1...60 as ClosedRange<UInt8> { owner.write(n) }
         for n in 1...50 as ClosedRange<UInt8> { owner.end(n, upTo: Int64(n) - 1) }
         owner.deferred.assign()
-        #expect(owner.run().sorted { $0[0] < $1[0] } == Self.controls(51...60))
+        #expect(owner.run().inOrder == Self.controls(51...60))
     }
 
     @Test func `what an operator drops meanwhile is not sent, and is counted`() {
@@ -188,7 +188,7 @@ internal import Testing
         owner.deferred.read()
         #expect(owner.pipeline.counters.dropped == 30)
         owner.resume()
-        #expect(owner.run().sorted { $0[0] < $1[0] } == Self.controls(31...40))
+        #expect(owner.run().inOrder == Self.controls(31...40))
         #expect(owner.pipeline.counters.dropped == 30)
     }
 
@@ -208,7 +208,7 @@ internal import Testing
         owner.write(41)
         owner.deferred.read()
         owner.readAgain()
-        #expect(owner.run().sorted { $0[0] < $1[0] } == Self.controls(1...41))
+        #expect(owner.run().inOrder == Self.controls(1...41))
     }
 
     @Test func `a pause while they are read again leaves them in Kafka`() {
@@ -227,7 +227,7 @@ internal import Testing
         #expect(owner.pipeline.pipeline.deferredReading == nil)
         #expect(owner.pipeline.load.deferred == 4 && owner.pipeline.load.forgotten == 36)
         owner.resume()
-        #expect(owner.run().sorted { $0[0] < $1[0] } == Self.controls(1...40))
+        #expect(owner.run().inOrder == Self.controls(1...40))
     }
 
     @Test func `a push that ends while its partition is read again is not sent twice`() throws {
@@ -267,7 +267,7 @@ internal import Testing
         #expect(owner.pipeline.load.forgotten == 0)
         let next = Owner(at: owner.pipeline.now, log: owner.deferred.log)
         next.deferred.assign()
-        #expect(next.run().sorted { $0[0] < $1[0] } == Self.controls(1...40))
+        #expect(next.run().inOrder == Self.controls(1...40))
     }
 
     @Test func `an open breaker has rows to probe with, however many are forgotten`() {

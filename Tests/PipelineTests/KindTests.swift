@@ -85,7 +85,7 @@ internal import Testing
         fixture.register(
             "M", [.control([5], shows: ["inbox"], kind: "mailbox")], app: Self.otherApp)
         fixture.event(nil, #"{"v":1,"app":"\#(PipelineFixture.app)","all":true}"#)
-        #expect(fixture.deliverAll().map(\.token).sorted { $0[0] < $1[0] } == [[1], [2], [3]])
+        #expect(fixture.deliverAll().map(\.token).inOrder == [[1], [2], [3]])
         fixture.event(
             nil, #"{"v":1,"app":"\#(PipelineFixture.app)","all":true,"classes":["control"]}"#)
         #expect(Set(fixture.deliverAll().map(\.token)) == [[1], [2]])

@@ -115,6 +115,6 @@ internal import Testing
         fixture.register("I1")
         #expect(fixture.take().map(\.token) == [[4]])
         _ = fixture.advance()
-        #expect(fixture.take().map(\.token).sorted { $0[0] < $1[0] } == [[2], [3]])
+        #expect(fixture.take().map(\.token).inOrder == [[2], [3]])
     }
 }

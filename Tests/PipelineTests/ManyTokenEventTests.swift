@@ -47,7 +47,7 @@ internal import Testing
     }
 
     private func isAll(_ pushes: [SentPush]) -> Bool {
-        pushes.map(\.token).sorted { $0[0] < $1[0] } == Self.tokens
+        pushes.map(\.token).inOrder == Self.tokens
     }
 
     @Test func `an event of many tokens is written for each partition, ended by its last shard`() {

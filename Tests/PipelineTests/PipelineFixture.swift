@@ -340,3 +340,8 @@ extension PushPipeline {
     /// Writes the tombstones of the rows that have ended, which the next turn would do.
     mutating func endDeferredRows() { deferral.endRows(&book, &outbox) }
 }
+
+extension [[UInt8]] {
+    /// Tokens by their first byte.
+    var inOrder: Self { sorted { $0[0] < $1[0] } }
+}

@@ -83,10 +83,7 @@ struct FieldProbe: CustomStringConvertible {
         case .object(let rows): [whole(rows)]
         case .array(let element, let count):
             (count == nil || count?.lowerBound == 0 ? [.array([])] : [])
-                + [.array([fit(element)[0]])]
-                + [count?.upperBound ?? 3].filter { $0 < 10_000 }.map {
-                    .array(Array(repeating: fit(element)[0], count: $0))
-                }
+                + [.array([fit(element)[0]])] + repeated(element, count?.upperBound ?? 3)
         }
     }
 
@@ -99,7 +96,7 @@ struct FieldProbe: CustomStringConvertible {
         case .openWord: [.number(1)]
         case .text(let bytes):
             [text(bytes.upperBound + 1), .number(1)]
-                + (bytes.lowerBound > 0 ? [text(bytes.lowerBound - 1)] : [])
+                + (bytes.lowerBound > 0 ? [text(bytes.lowerBound - 1)] : [] as [JSON])
         case .base64: [.string("/w="), .string("?"), .number(1)]
         case .instant: [.string("2026-11-21"), .string("now"), .number(1_700_000_000)]
         case .integer(let range):
@@ -127,10 +124,16 @@ struct FieldProbe: CustomStringConvertible {
         case .array(let element, let count):
             [.object([:])] + unfit(element).map { .array([$0]) }
                 + (count.map { $0.lowerBound > 0 } ?? false ? [.array([])] : [])
-                + [count?.upperBound ?? .max].filter { $0 < 10_000 }.map {
-                    .array(Array(repeating: fit(element)[0], count: $0 + 1))
-                }
+                + (count.map { repeated(element, $0.upperBound, and: 1) } ?? [])
         }
+    }
+
+    /// One list, or none where it would be very long.
+    private static func repeated(
+        _ element: FieldType, _ count: Int, and more: Int = 0
+    ) -> [JSON] {
+        guard count < 10_000 else { return [] }
+        return [.array(Array(repeating: fit(element)[0], count: count + more))]
     }
 
     // MARK: Objects within

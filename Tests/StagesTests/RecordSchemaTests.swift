@@ -81,21 +81,24 @@ internal import Testing
                 == "unusableSchema: schema 2 is AVRO, and the records are read as PROTOBUF")
     }
 
-    @Test(arguments: [
-        ([] as [UInt8], "this one has 0 bytes"), ([0, 0, 0, 1], "this one has 4 bytes"),
+    private static let identifier = [UInt8](repeating: 7, count: 16)
+    private static let unframed: [([UInt8], String)] = [
+        ([], "this one has 0 bytes"), ([0, 0, 0, 1], "this one has 4 bytes"),
         ([1, 0, 0, 0, 1, 0], "PrefixSchemaIdSerializer"),
         (Array(#"{"a":1}"#.utf8), "have the producer use a serializer for a schema registry"),
         (Array(#"["a",1]"#.utf8), "have the producer use a serializer for a schema registry"),
         (Array(#""door-42""#.utf8), "have the producer use a serializer for a schema registry"),
-        ([3, 0] + Array(repeating: 7, count: 16), "Confluent's API, or write JSON"),
-        ([3, 5] + Array(repeating: 7, count: 16), "Confluent's API, or write JSON"),
+        ([3, 0] + identifier, "Confluent's API, or write JSON"),
+        ([3, 5] + identifier, "Confluent's API, or write JSON"),
         (
             [0xC3, 1, 1, 2, 3, 4, 5, 6, 7, 8],
             "have the producer use a serializer for a schema registry"
         ),
         (Array("Obj\u{1}...".utf8), "write one record with a serializer for a schema registry"),
         ([2, 0, 0, 0, 1, 0], "have the producer use a serializer for a schema registry"),
-    ])
+    ]
+
+    @Test(arguments: unframed)
     func `without Confluent's frame is refused`(record: [UInt8], problem: String) {
         var decoder = Self.decoder()
         for language in SchemaLanguage.allCases {

@@ -9,19 +9,21 @@ internal import PushModel
 extension StatusReport {
     /// All of it, for one worker.
     package var lines: [String] {
-        let rows =
-            [
-                ("partitions", partitionsText), ("throughput", throughputText),
-                ("latency", latencyText), ("waiting", waitingText), ("offsets", offsetsText),
-                ("index", indexText),
-            ] + (restrictions ?? []).map { ("restricted", $0.text) }
-            + pools.map { ("pool", $0.text) } + breakers.flatMap(\.rows)
-            + topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
-            + unmatched.map { ("unmatched", $0.text) }
-            + (passedOver ?? []).map { ("passed over", $0.text) }
-            + setAside.map { ("set aside", $0.text) }
-            + (misplaced ?? []).map { ("misplaced", $0.text) }
-            + budgetRows + (demand?.rows ?? []) + [("totals", totalsText)]
+        var rows = [
+            ("partitions", partitionsText), ("throughput", throughputText),
+            ("latency", latencyText), ("waiting", waitingText), ("offsets", offsetsText),
+            ("index", indexText),
+        ]
+        rows += (restrictions ?? []).map { ("restricted", $0.text) }
+        rows += pools.map { ("pool", $0.text) }
+        rows += breakers.flatMap(\.rows)
+        rows += topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
+        rows += unmatched.map { ("unmatched", $0.text) }
+        rows += (passedOver ?? []).map { ("passed over", $0.text) }
+        rows += setAside.map { ("set aside", $0.text) }
+        rows += (misplaced ?? []).map { ("misplaced", $0.text) }
+        rows += budgetRows + (demand?.rows ?? [])
+        rows.append(("totals", totalsText))
         // A single problem is in the summary.
         let findings = (problems.count > 1 ? problems : []).flatMap { problem in
             [(problem.severity.rawValue, problem.summary), ("", problem.remedy)]
