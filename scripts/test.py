@@ -49,8 +49,10 @@ APART = (
 LESS_URGENT = 10
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
-# Of those that wait, in one process: to start one takes a third of a second of a core.
+# In one process, which takes a third of a second of a core to start: of those that wait, and of what
+# computes. The whole of PipelineTests in one would be alone at the end, on one core.
 SUITES_EACH = 3
+COMPUTING_EACH = 24
 FAILURE_LINES_MAX = 300
 # Of one process, 25 for each run of the simulation: so that one that hangs is told with its output and
 # its logs, before CI's own limit ends all of them.
@@ -137,15 +139,14 @@ def filter_of(*names):
 
 def selections(suites):
     """One filter for each process: of what waits, and of what computes."""
-    others = [suite for suite in suites if suite not in APART]
-    waiting = [(suite,) for suite in FIRST if suite in others]
-    for module in WAITING:
-        rest = [suite for suite in others if suite.split(".")[0] == module and suite not in FIRST]
-        waiting += [rest[at:at + SUITES_EACH] for at in range(0, len(rest), SUITES_EACH)]
-    computing = [suite for suite in APART if suite in suites]
-    computing += [module for module in dict.fromkeys(suite.split(".")[0] for suite in others)
-                  if module not in WAITING]
-    return [filter_of(*each) for each in waiting], [filter_of(each) for each in computing]
+    others = [suite for suite in suites if suite not in (*APART, *FIRST)]
+    waiting = [[suite] for suite in FIRST if suite in suites]
+    computing = [[suite] for suite in APART if suite in suites]
+    for module in dict.fromkeys(suite.split(".")[0] for suite in others):
+        processes, size = (waiting, SUITES_EACH) if module in WAITING else (computing, COMPUTING_EACH)
+        rest = [suite for suite in others if suite.split(".")[0] == module]
+        processes += [rest[at:at + size] for at in range(0, len(rest), size)]
+    return [filter_of(*each) for each in waiting], [filter_of(*each) for each in computing]
 
 
 def print_slowest(runs, slowest):

@@ -16,6 +16,8 @@ EXPLAINING_LINES = (3, 8)
 # Of the log of each program that a failed test had running.
 LOG_LINES = 15
 LOGS_MAX = 6
+# Of the suites of one process, in its name.
+NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +49,9 @@ class Run:
 
     @property
     def name(self):
-        return (self.selection or "all tests").replace("\\", "").strip("^()[./]`").replace("|", ", ")
+        suites = (self.selection or "all tests").replace("\\", "").strip("^()[./]`").split("|")
+        others = f" and {len(suites) - NAMED} others" if len(suites) > NAMED else ""
+        return ", ".join(suites[:NAMED]) + others
 
     @property
     def counts(self):
