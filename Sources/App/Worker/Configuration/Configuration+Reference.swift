@@ -50,7 +50,7 @@ extension Configuration {
 
         **Variables in the file** are not filled in. A value that is `${NAME}`, `${NAME:-default}`
         or `$(NAME)` and nothing else is an error, which names the variable to set instead. `$NAME`
-        is taken as it is, since it may be a password, and so are templates and conditions.
+        is taken as it is, since it may be a password. Templates and conditions are taken as they are, too.
 
         **Reload.** SIGHUP has a worker read the file again. With any mistake in it nothing changes,
         and each mistake is logged. Otherwise one line names every key that has changed, with its
