@@ -83,6 +83,14 @@ internal import Testing
                 "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
             ),
             (
+                "kafka: {properties: {sasl.password: \"${KAFKA_PASSWORD:-${OTHER}}\"}}",
+                "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
+            ),
+            (
+                "kafka: {properties: {sasl.password: \"${kafka.password:s3cret}\"}}",
+                "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
+            ),
+            (
                 "kafka: {properties: {sasl.password: \"${KAFKA_PASSWORD:-s3cret}\"}}",
                 "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD"
             ),

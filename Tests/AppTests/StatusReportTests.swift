@@ -394,6 +394,9 @@ internal import Testing
         #expect(isTold([report, report]))
         #expect(!isTold([report]) && !isTold([report, StatusReport(.well())]))
         #expect(!isTold([report, StatusReport(.well(.replaying))]))
+        var troubled = one
+        troubled.missingTopics = ["orders"]
+        #expect(isTold([report, StatusReport(troubled)]), "another problem hides nothing")
         for change: (inout WorkerStatus) -> Void in [
             { $0.groupWait = .seconds(2) }, { $0.groupWait = .seconds(14) },
             { $0.hasJoinedGroup = false }, { $0.consumedPartitions = nil },

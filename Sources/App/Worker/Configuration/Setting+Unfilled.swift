@@ -3,8 +3,8 @@
 
 extension Setting {
     /// Where a variable stands for a value in the file: a shell's, as in `sasl.password:
-    /// ${KAFKA_PASSWORD}`, also with a default after `:-`, or one as Kubernetes writes it,
-    /// `$(KAFKA_PASSWORD)`. Nothing fills it in, and as a password it would be taken as it is. The
+    /// ${KAFKA_PASSWORD}`, also with a default after `:-`, as Spring has it after `:`, or one as Kubernetes
+    /// writes it, `$(KAFKA_PASSWORD)`. Nothing fills it in, and as a password it would be taken as it is. The
     /// text is not quoted: it may be a password after all, which a variable can then give.
     /// `$KAFKA_PASSWORD` alone is taken: it is likelier than those to be a password.
     func unfilled(at path: [String] = []) -> [ConfigurationProblem] {
@@ -27,9 +27,9 @@ extension Setting {
         }
     }
 
-    /// `${NAME}`, `${NAME:-default}` and the like, or `$(NAME)`.
+    /// `${NAME}`, `${NAME:-default}` and the like, whose default may be another, or `$(NAME)`.
     private static func isVariable(_ text: String) -> Bool {
-        let shells = /\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[\-=?+][^}]*)?\}/
+        let shells = /\$\{[A-Za-z_][A-Za-z0-9_.]*(?:[:\-=?+].*)?\}/
         let kubernetes = /\$\([A-Za-z_][A-Za-z0-9_]*\)/
         return text.wholeMatch(of: shells) != nil || text.wholeMatch(of: kubernetes) != nil
     }

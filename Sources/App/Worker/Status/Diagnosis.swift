@@ -46,8 +46,7 @@ struct Diagnosis {
             if let wait = status.groupWait {
                 "The worker waits for the group to give out its partitions, for \(wait.rounded) so "
                     + "far, and reads no events meanwhile."
-            } else if status.partitions.isEmpty {
-                // There are others: a group gives its only member all of them.
+            } else if membership == .spare {
                 "All is well: the group has given all "
                     + (status.consumedPartitions.map { "\($0.withCommas) " } ?? "")
                     + "partitions to other members. If no other worker runs, see who they are: "
@@ -58,6 +57,12 @@ struct Diagnosis {
         case .draining: "The worker is stopping: it sends what is under way and stores its offsets."
         case .stopped: "The worker has stopped."
         }
+    }
+
+    var membership: StatusReport.Membership {
+        if !status.hasJoinedGroup || isKafkaSilent { return .outside }
+        if status.groupWait != nil { return .waiting }
+        return status.partitions.isEmpty && status.consumedPartitions != nil ? .spare : .member
     }
 
     mutating func report(
@@ -104,12 +109,22 @@ struct Diagnosis {
 
     private var standstill: Duration { status.index.elapsed - status.earlier.readAt }
 
-    private mutating func checkKafka() {
-        let isRunning = status.phase == .running
+    /// The tables about which Kafka has said nothing for long.
+    private var oldTables: [WorkerStatus.Table] {
         let isInTrouble = status.index.isUnanswered || status.index.connectionFailure != nil
         let patience = isInTrouble ? Self.unansweredMax : Self.silenceMax
-        let old = status.index.tables.filter { $0.age > patience }
-        let isSilent = isRunning && !old.isEmpty && old.count == status.index.tables.count
+        return status.index.tables.filter { $0.age > patience }
+    }
+
+    private var isKafkaSilent: Bool {
+        let old = oldTables.count
+        return status.phase == .running && old > 0 && old == status.index.tables.count
+    }
+
+    private mutating func checkKafka() {
+        let isRunning = status.phase == .running
+        let isSilent = isKafkaSilent
+        let old = oldTables
         if isSilent {
             reportKafka("Kafka has not answered for \((old.map(\.age).min() ?? .zero).rounded)")
         } else if isRunning {

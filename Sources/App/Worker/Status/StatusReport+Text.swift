@@ -123,14 +123,9 @@ extension StatusReport {
     }
 
     /// Each worker alone is well where others have all partitions; if these are all there are, none is.
-    /// During a rebalance, outside the group or without Kafka they say that, which is the reason.
     private static func nobodyReads(_ reports: [StatusReport]) -> [String] {
-        let isWellWithoutPartitions = { (report: StatusReport) in
-            report.phase == "running" && report.partitions.isEmpty && report.problems.isEmpty
-                && report.summary.hasPrefix("All is well")
-        }
         guard reports.count > 1, Set(reports.map(\.worker.group)).count == 1,
-            reports.allSatisfy(isWellWithoutPartitions)
+            reports.allSatisfy({ $0.membership == .spare })
         else { return [] }
         return [
             "None of these workers has a partition: if there are no more, another program has joined "

@@ -20,6 +20,7 @@ extension StatusReport {
             Partition(topic: $0.topic, partition: $0.partition, lag: $0.lag)
         }
         unavailablePartitions = status.unavailablePartitions
+        membership = diagnosis.membership
         rates = Rates(status)
         totals = Dictionary(uniqueKeysWithValues: status.counters.named.map { ($0.name, $0.value) })
         latency = Latency(status)

@@ -18,6 +18,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var index: Index
     package var partitions: [Partition]
     package var unavailablePartitions: Int
+    /// Nil in the report of a worker from before it was told.
+    package var membership: Membership?
     package var rates: Rates
     package var totals: [String: Int]
     package var latency: Latency
@@ -39,6 +41,17 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var subjectsOverBudget: [SubjectOverBudget]?
     /// Nil in the report of a worker from before it was followed.
     package var demand: Demand?
+
+    /// What the worker is to its consumer group.
+    package enum Membership: String, Codable, Sendable {
+        case member
+        /// One without partitions. There are others: a group gives its only member all of them.
+        case spare
+        /// One that waits for the group to give out its partitions.
+        case waiting
+        /// None, or Kafka is silent, which will have it so.
+        case outside
+    }
 
     package struct Worker: Codable, Sendable, Equatable {
         package var id: String
