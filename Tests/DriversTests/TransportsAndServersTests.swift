@@ -85,23 +85,30 @@ internal import Testing
     ) throws {
         let server = try PythonPeer.start()
         let bench = try server.bench(kind)
-        let slots = bench.submit(1000)
-        let all = bench.collect(1000)
-        #expect(all.count == 1000)
-        // On a busy machine the first may not have been sent before its connection was given up.
-        let outcomes = all.filter { $0.kind != .unprocessed }
-        #expect(all.count - outcomes.count < 10)
-        let numbers = Dictionary(uniqueKeysWithValues: zip(slots, 0...))
-        let misunderstood = outcomes.filter { outcome in
-            numbers[outcome.slot].map { !PythonPeer.answered(outcome, to: $0) } ?? true
+        var numbers = Array(0..<1000)
+        var rounds = 0
+        while !numbers.isEmpty {
+            try #require(rounds < 100)
+            let slots =
+                rounds == 0 ? bench.submit(1000) : numbers.flatMap { bench.submit(1, from: $0) }
+            let asked = Dictionary(uniqueKeysWithValues: zip(slots, numbers))
+            let outcomes = bench.collect(numbers.count)
+            try #require(outcomes.count == numbers.count)
+            // On a busy machine a connection may be given up before they were sent: they are sent again.
+            let answered = outcomes.filter { $0.kind != .unprocessed }
+            let misunderstood = answered.filter { outcome in
+                asked[outcome.slot].map { !PythonPeer.answered(outcome, to: $0) } ?? true
+            }
+            #expect(misunderstood.isEmpty, "\(misunderstood.count), as \(misunderstood[0])")
+            numbers = outcomes.filter { $0.kind == .unprocessed }.compactMap { asked[$0.slot] }
+            rounds += 1
         }
-        #expect(misunderstood.isEmpty, "\(misunderstood.count), as \(misunderstood[0])")
         #expect(bench.drain())
         let report = try PythonPeer.report(of: server)
         #expect(report.protocolErrors == [])
         #expect(report.complaints == [])
-        #expect(report.requests == outcomes.count)
-        #expect(outcomes.count < all.count || report.connections == 1)
+        #expect(report.requests == 1000)
+        #expect(rounds > 1 || report.connections == 1)
     }
 
     @Test func `Python's h2 can find fault`() throws {

@@ -42,17 +42,28 @@ struct `The APNs simulator's flags` {
         async throws
     {
         let folder = try Folder()
-        let script = """
-            from first request
-            at 0s answer 429:TooManyRequests
-            at 700ms quit
-            """
-        try script.write(toFile: folder.path("script"), atomically: true, encoding: .utf8)
+        try "from first request\nat 0s answer 429:TooManyRequests\n"
+            .write(toFile: folder.path("script"), atomically: true, encoding: .utf8)
+        let simulator = try await folder.start([
+            "--script", folder.path("script"), "--control", folder.path("control"),
+        ])
+        // The first of these starts the script, by which what follows is answered.
+        let patience = Patience()
+        while try !folder.answerReasons().contains("TooManyRequests") {
+            try #require(!patience.isOver)
+            _ = try await folder.push(to: Self.good)
+        }
+        #expect(try await folder.say("quit") == "ok\n")
+        #expect(try await simulator.finish() == 0)
+    }
+
+    @Test func `a script may end the APNs simulator`() async throws {
+        let folder = try Folder()
+        try "from first request\nat 100ms quit\n"
+            .write(toFile: folder.path("script"), atomically: true, encoding: .utf8)
         let simulator = try await folder.start(["--script", folder.path("script")])
-        // The first of these starts the script; what follows is answered by it until its end.
         while simulator.isRunning { _ = try await folder.push(to: Self.good) }
         #expect(try await simulator.finish() == 0)
-        #expect(try folder.answerReasons().contains("TooManyRequests"))
     }
 
     @Test(arguments: [
