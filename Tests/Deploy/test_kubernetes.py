@@ -3,10 +3,10 @@
 
 """What deploy/ has for Kubernetes: the chart, the kustomize base and its overlays.
 
-No cluster is asked. kubectl renders the kustomize folders: Debian's, and any other that is installed.
-The chart is rendered by a stand-in for Helm (renderer/main.go says what that is and is not), the
-objects are validated against Kubernetes's own schemas, those of KEDA, Strimzi and the Prometheus
-operator against a hand-written list of fields, and the worker itself reads the configurations."""
+No cluster is asked. Two kubectl render the kustomize folders: Debian's, and the one that comes with Helm.
+Helm renders the chart. The objects are validated against Kubernetes's own schemas, those of KEDA, Strimzi and
+the Prometheus operator against a hand-written list of fields, and the worker itself reads the
+configurations."""
 
 import contextlib
 import pathlib
@@ -98,6 +98,12 @@ class Chart(unittest.TestCase):
         chart = yaml.safe_load((manifests.CHART / "Chart.yaml").read_text())
         source = (ROOT / "Sources/App/Entrypoint/Version.swift").read_text()
         self.assertIn(f'"{chart["appVersion"]}"', source)
+
+    def test_helm_finds_nothing_to_complain_of(self):
+        for folder in (None, "overlays/production", "overlays/deployment"):
+            with self.subTest(folder=folder):
+                self.assertIn("1 chart(s) linted, 0 chart(s) failed", manifests.helm(
+                    "lint", "--strict", values=values_of(folder)))
 
     def test_a_changed_configuration_gives_the_pods_another_checksum(self):
         checksums = [

@@ -170,11 +170,11 @@ class On(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(ON)
             file.flush()
-            notes = manifests.rendered([file.name])["NOTES.txt"]
+            notes = manifests.notes([file.name])
         self.assertIn("lamplighter registrar-key create", notes)
         self.assertIn("secret generic lamplighter-registrar-keys ", notes)
         self.assertIn("http://lamplighter-registrar.default.svc:8443", notes)
-        self.assertNotIn("registrar", manifests.rendered()["NOTES.txt"])
+        self.assertNotIn("registrar", manifests.notes())
 
 
 class Page(unittest.TestCase):
