@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from command_line import ROOT, fail, start
+from command_line import ROOT, as_completed, fail, start
 from process_groups import ProcessGroups
 
 # What runs other people's programs, three at a time.
@@ -112,8 +112,7 @@ class Schedule:
     def run(self):
         with concurrent.futures.ThreadPoolExecutor(len(self.steps)) as pool:
             try:
-                for done in concurrent.futures.as_completed(
-                        [pool.submit(self._run, step) for step in self.steps]):
+                for done in as_completed([pool.submit(self._run, step) for step in self.steps]):
                     done.result()
             except BaseException:
                 self._end()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""What the Python programs of this folder share: the root, the first steps, and failing."""
+"""What the Python programs of this folder share: the root, the first steps, waiting for threads, and failing."""
 
+import concurrent.futures
 import pathlib
 import signal
 import sys
@@ -26,6 +27,18 @@ def start():
     sys.stdout.reconfigure(line_buffering=True)
     for number in ENDS:
         signal.signal(number, end)
+
+
+def as_completed(futures):
+    """Yields each future once it has ended, as that of concurrent.futures does, and lets the process end meanwhile.
+
+    Python looks at a signal when a wait ends. One that came just before the wait would be seen only once a future
+    has ended, which takes minutes for a step of a check; so no wait is longer than a second."""
+    waiting = set(futures)
+    while waiting:
+        ended, waiting = concurrent.futures.wait(
+            waiting, timeout=1, return_when=concurrent.futures.FIRST_COMPLETED)
+        yield from ended
 
 
 def end(received, _):

@@ -20,7 +20,7 @@ import threading
 import time
 
 import mutants
-from command_line import ROOT, fail, start
+from command_line import ROOT, as_completed, fail, start
 from mutant_suites import Record, Suites
 from mutation_copy import Copy, Stopped
 
@@ -72,7 +72,7 @@ def side_by_side(copy, work):
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         running = [pool.submit(work, copy.beside(number)) for number in range(JOBS)]
         try:
-            for done in concurrent.futures.as_completed(running):
+            for done in as_completed(running):
                 done.result()
         except Stopped:
             return False

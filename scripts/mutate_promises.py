@@ -21,7 +21,7 @@ import threading
 import time
 
 import mutations
-from command_line import ROOT, announce, fail, start
+from command_line import ROOT, announce, as_completed, fail, start
 from mutation_copy import BUILD, Copy
 from mutation_record import ERROR, KILLED, SURVIVED, Record, Result
 
@@ -62,7 +62,7 @@ class Campaign:
         with concurrent.futures.ThreadPoolExecutor(len(self.copies)) as pool:
             try:
                 running = [pool.submit(work, copy) for copy in self.copies]
-                for done in concurrent.futures.as_completed(running):
+                for done in as_completed(running):
                     done.result()
             except BaseException:
                 # The other copies are not waited for either.

@@ -20,7 +20,7 @@ import tempfile
 import time
 import unittest
 
-from command_line import start
+from command_line import as_completed, start
 
 SLOWEST = 10
 LOG_LINES = 20
@@ -160,7 +160,7 @@ def run_side_by_side(groups, jobs):
     try:
         runs = [pool.submit(Side.run, number) for number in range(len(groups))]
         sides = multiprocessing.active_children()
-        for run in concurrent.futures.as_completed(runs):
+        for run in as_completed(runs):
             yield from run.result()
         pool.shutdown()
     finally:

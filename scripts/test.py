@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from command_line import ROOT, fail, start
+from command_line import ROOT, as_completed, fail, start
 from process_groups import ProcessGroups
 from test_record import Run, logs_of, tests_of
 
@@ -119,9 +119,11 @@ class Runner:
         with (concurrent.futures.ThreadPoolExecutor(cores) as computers,
               concurrent.futures.ThreadPoolExecutor(jobs) as waiters):
             try:
-                computed = [computers.submit(compute, each) for each in computing]
-                runs = list(waiters.map(self.run, waiting))
-                return runs + [future.result() for future in computed]
+                running = [computers.submit(compute, each) for each in computing]
+                running = [waiters.submit(self.run, each) for each in waiting] + running
+                for done in as_completed(running):
+                    done.result()
+                return [each.result() for each in running]
             except BaseException:
                 self.groups.end()
                 raise

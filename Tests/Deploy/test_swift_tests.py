@@ -92,7 +92,7 @@ class Runner(unittest.TestCase):
         self.script("StagesTests.Own", "kill -9 $PPID")
         status, output = self.run_tests()
         self.assertEqual(status, 1, output)
-        self.assertIn("✘ The process of StagesTests ended with -9.", output)
+        self.assertIn("✘ The process of StagesTests.Own ended with -9.", output)
 
     def test_ends_a_process_that_hangs_with_all_that_it_has_started(self):
         self.script("DriversTests.Waiting", "sleep 1000 & echo $! >PLACE/child; wait")
