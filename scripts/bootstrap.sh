@@ -84,7 +84,8 @@ install_with_apt() {
         as_root=(sudo)
     fi
     as_root+=(env DEBIAN_FRONTEND=noninteractive)
-    local install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+    # Another script of ours may be installing what it needs.
+    local install=(apt-get --option DPkg::Lock::Timeout=600 install --yes --no-install-recommends "${missing[@]}")
     echo "+ apt-get update"
     # One stale repository must not stop an install that does not need it.
     "${as_root[@]}" apt-get update --quiet=2 ||

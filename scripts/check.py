@@ -70,11 +70,13 @@ def build_backend():
 FOREIGN = {"deploy": unpack_cluster_programs, "examples": build_backend}
 
 
-def prepare(name):
-    """Installs and builds what a check needs of other people's; returns its Python."""
-    run("scripts/bootstrap.sh", name)
-    FOREIGN.get(name, lambda: None)()
-    return python_of(name)
+def prepare(*names):
+    """Installs and builds what some checks need of other people's; returns the last one's Python."""
+    run("scripts/bootstrap.sh", *names)
+    for name in names:
+        FOREIGN.get(name, lambda: None)()
+        python = python_of(name)
+    return python
 
 
 def build_swift_backend():
@@ -122,8 +124,7 @@ def main():
     start()
     try:
         if options.check == "prepare":
-            for name in options.tests or CHECKS:
-                prepare(name)
+            prepare(*options.tests or CHECKS)
             return
         check = CHECKS[options.check]
         python = prepare(options.check)

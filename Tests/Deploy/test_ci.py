@@ -3,6 +3,7 @@
 
 """The program that runs the whole check: steps that fail, hang, wait for others, and are ended."""
 
+import itertools
 import os
 import pathlib
 import signal
@@ -13,6 +14,9 @@ import unittest
 
 from manifests import PATIENCE, ROOT
 from waiting import has_gone, wait_until
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import ci  # noqa: E402
 
 PROGRAM = """
 import sys
@@ -30,6 +34,20 @@ ci.main()
 ALL_WELL = ('step("first push", "echo pushed"), '
             'step("tests", "echo Test run with 3 tests passed", after=("first push",))')
 NEVER_ENDS = "echo begun; echo $$ >pid; trap 'echo told to end' TERM; while :; do sleep 0.1; done"
+
+
+class Steps(unittest.TestCase):
+    """The steps of the whole check"""
+
+    def test_begin_the_build_without_the_packages_that_only_checks_need(self):
+        for is_full in (False, True):
+            with self.subTest(is_full=is_full):
+                steps = {step.name: step for step in ci.steps(is_full)}
+                self.assertEqual(steps["build"].after, ("packages",))
+                self.assertEqual(steps["packages"].command, ("scripts/bootstrap.sh",))
+                for name in itertools.chain(*ci.QUEUES):
+                    self.assertIn("environments", steps[name].after)
+                self.assertNotIn("build", steps["environments"].after + steps["environments"].behind)
 
 
 class Schedule(unittest.TestCase):
