@@ -208,7 +208,7 @@ class Description(unittest.TestCase):
              f"http://127.0.0.1:{self.registrars.ports['one']}", "--header",
              f"Authorization: Bearer {self.registrars.key}", "--checks", "all", "--exclude-checks", excluded,
              "--mode", kind if IS_SHORT else "all", "--phases", "examples,coverage,fuzzing",
-             "--max-examples", "8" if IS_SHORT else "25", "--seed", "1"],
+             "--max-examples", "4" if IS_SHORT else "25", "--seed", "1"],
             capture_output=True, text=True, env={**ENVIRONMENT, "NO_COLOR": "1"}, cwd=self.registrars.folder)
         lines = [line[:400] for line in run.stdout.splitlines()]
         self.assertEqual(run.returncode, 0, "\n".join(lines[-120:]))

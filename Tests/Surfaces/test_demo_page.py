@@ -20,7 +20,8 @@ class DemoPage(unittest.TestCase):
         self.addCleanup(chromium.close)
         demo = Processes()
         self.addCleanup(demo.close)
-        demo.start("demo", "lamplighter-lab", "demo", "--duration", 300)
+        # Fewer installations than somebody who looks at it has: the wall shows 400 devices of any number.
+        demo.start("demo", "lamplighter-lab", "demo", "--duration", 300, "--installations", 600)
         address = demo.wait_for("the address", lambda: re.search(
             r"the live page is at (\S+)", demo.printed("demo.log")))[1]
         tab = Tab(chromium, 1280, 960)
