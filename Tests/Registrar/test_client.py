@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-from registrars import APP, ENVIRONMENT, ROOT, Registrars
+from registrars import APP, ENVIRONMENT, IS_SHORT, ROOT, Registrars
 
 CLIENT = ROOT / "clients/swift"
 
@@ -23,7 +23,7 @@ class Client(unittest.TestCase):
         run = subprocess.run(
             ["swift", "test", "--disable-xctest", "--scratch-path", ".build"], cwd=CLIENT, capture_output=True,
             text=True, env={
-                **ENVIRONMENT,
+                **ENVIRONMENT, "LAMPLIGHTER_LIVES": "50" if IS_SHORT else "200",
                 "LAMPLIGHTER_REGISTRAR_URL": f"http://127.0.0.1:{registrars.ports['one']}",
                 "LAMPLIGHTER_REGISTRAR_KEY": registrars.key, "LAMPLIGHTER_REGISTRAR_APP": APP})
         self.assertEqual(run.returncode, 0, (run.stdout + run.stderr)[-3000:])

@@ -84,10 +84,14 @@ struct SeededRandom: RandomNumberGenerator {
     }
 }
 
+/// How many lives are tried.
+private let lives =
+    ProcessInfo.processInfo.environment["LAMPLIGHTER_LIVES"].flatMap(Int.init) ?? 200
+
 /// Lives of one phone: registrations from an app and its extension, kills, reinstallations, clocks that
 /// jump, a network that fails. In the end the registrar must have what was registered last.
 @Suite struct `The life of an installation` {
-    @Test(arguments: 1...200)
+    @Test(arguments: 1...lives)
     func `ends with the registrar having what was registered last`(_ seed: Int) async throws {
         var random = SeededRandom(seed: UInt64(seed))
         let folder = try TemporaryFolder()
