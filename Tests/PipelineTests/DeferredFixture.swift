@@ -54,13 +54,13 @@ final class DeferredFixture {
     func finishReplay() {
         read()
         pipeline.pipeline.deferredReplayed(assignment!, now: pipeline.now)
-        pipeline.checkInvariants()
+        pipeline.checkAfterCall()
     }
 
     func revoke() {
         pipeline.pipeline.unassigned([assignment!])
         assignment = nil
-        pipeline.checkInvariants()
+        pipeline.checkAfterCall()
     }
 
     /// Another worker, or an operator, writes a record.
@@ -85,7 +85,7 @@ final class DeferredFixture {
     private func read(_ record: Record, of id: AssignmentID) -> UnreadableRecord? {
         defer {
             position += 1
-            pipeline.checkInvariants()
+            pipeline.checkAfterCall()
         }
         return withBytes(Array(record.key.utf8)) { key in
             withBytes(record.value.map { Array($0.utf8) }) { value in

@@ -85,7 +85,7 @@ internal import Testing
                     }
                 }
                 reading.position += 1
-                pipeline.checkInvariants()
+                pipeline.checkAfterCall()
             }
         }
 
