@@ -145,13 +145,17 @@ package struct EventTally: ~Copyable {
 
     /// The events of all topics but those that were skipped, or counted by the owner before.
     var read: Int {
-        Outcome.allCases.reduce(undecided) {
-            $1 == .skipped || $1 == .remembered ? $0 : $0 + total($1)
-        }
+        var read = undecided
+        for cell in 0..<counts.count { read += counts[cell] }
+        return read - total(.skipped) - total(.remembered)
     }
 
     func total(_ outcome: Outcome) -> Int {
-        (0..<samples.count / Self.sampledOutcomes).reduce(0) { $0 + count(outcome, topic: $1) }
+        var total = 0
+        for topic in 0..<samples.count / Self.sampledOutcomes {
+            total += count(outcome, topic: topic)
+        }
+        return total
     }
 
     package func sample(_ outcome: SampledOutcome, topic: Int) -> [Sighting] {

@@ -234,7 +234,7 @@ extension PushPipeline {
 
     /// Whether every push that came into memory has left it or is there, as `PushTally` has it.
     var pushesAddUp: Bool {
-        let counters = counters
+        let counters = book.counters
         let came =
             counters.pushesQueued + counters.pushesFollowedUp + counters.deferredSent
             + counters.pushesUnqueued

@@ -599,7 +599,19 @@ extension DeferredTable {
 
     package func checkInvariants() {
         var counts: [State: Int] = [:]
-        for row in rows { counts[row.state, default: 0] += 1 }
+        var announced = announcedCounts.map { _ in 0 }
+        var owed = announced
+        var (sent, heldBack) = (0, 0)
+        for number in 0..<rows.count {
+            let row = rows[number]
+            let route = Int(row.route.rawValue)
+            counts[row.state, default: 0] += 1
+            if row.isAnnounced || row.state == .announcing { announced[route] += 1 }
+            guard row.state != .free else { continue }
+            if row.content.isSent { sent += 1 } else { owed[route] += 1 }
+            if row.isHeldBack { heldBack += 1 }
+            precondition(self.row(of: row.hold) == UInt32(number), "a holder names another row")
+        }
         precondition(counts[.free, default: 0] == free.count + 1, "a free row is not on the list")
         precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")
         precondition(counts[.ready, default: 0] == readyCount, "the ready rows miscount")
@@ -608,28 +620,13 @@ extension DeferredTable {
         precondition(
             overstatedRows.allSatisfy { rows[Int($0)].state != .free },
             "a row that is gone announces a push")
-        for (route, count) in announcedCounts.enumerated() {
-            let announced = rows.count {
-                $0.route.rawValue == route && ($0.isAnnounced || $0.state == .announcing)
-            }
-            precondition(announced == count, "the announced rows miscount")
-        }
-        let sent = rows.count { $0.state != .free && $0.content.isSent }
+        precondition(announced == announcedCounts, "the announced rows miscount")
         precondition(sent == sentCount, "the rows that owe nothing miscount")
-        let heldBack = rows.count { $0.state != .free && $0.isHeldBack }
         precondition(heldBack == heldBackCount, "the rows that are held back miscount")
-        for (route, count) in owedCounts.enumerated() {
-            let owed = rows.count {
-                $0.state != .free && !$0.content.isSent && $0.route.rawValue == route
-            }
-            precondition(owed == count, "the rows that owe a push miscount")
-        }
+        precondition(owed == owedCounts, "the rows that owe a push miscount")
         precondition(index.count == count, "the index miscounts")
         waiting.checkInvariants()
         index.checkInvariants()
         bodies.checkInvariants()
-        for (number, row) in rows.enumerated() where row.state != .free {
-            precondition(self.row(of: row.hold) == UInt32(number), "a holder names another row")
-        }
     }
 }
