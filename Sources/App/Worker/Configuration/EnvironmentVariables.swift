@@ -26,7 +26,8 @@ struct EnvironmentVariables {
         where name.hasPrefix(Self.prefix) {
             let words = String(name.dropFirst(Self.prefix.count))
             if let path = path(of: words, in: root, at: settings) {
-                if Self.isServiceLink(name), Self.isAddress(text) {
+                // In this order, since the other one compiles an expression.
+                if Self.isAddress(text), Self.isServiceLink(name) {
                     ignored(name)
                     continue
                 }

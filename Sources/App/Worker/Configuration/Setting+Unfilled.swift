@@ -29,6 +29,8 @@ extension Setting {
 
     /// `${NAME}`, `${NAME:-default}` and the like, whose default may be another, or `$(NAME)`.
     private static func isVariable(_ text: String) -> Bool {
+        // Each use of the expressions compiles them, and hardly a value begins so.
+        guard text.utf8.first == UInt8(ascii: "$") else { return false }
         let shells = /\$\{[A-Za-z_][A-Za-z0-9_.]*(?:[:\-=?+].*)?\}/
         let kubernetes = /\$\([A-Za-z_][A-Za-z0-9_]*\)/
         return text.wholeMatch(of: shells) != nil || text.wholeMatch(of: kubernetes) != nil
