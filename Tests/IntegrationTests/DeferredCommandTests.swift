@@ -115,8 +115,8 @@ struct `Deferred pushes on the command line` {
         #expect(sent.status == 0 && sent.lines == ["sent 1 push"])
         try await fleet.eventually("the push") { fleet.accepted(tokens[0]) == 1 }
         #expect(fleet.accepted(tokens[1]) == 0)
-        for _ in 0..<100 where try await list().lines.count > 2 {
-            try await Task.sleep(for: .milliseconds(100))
+        for _ in 0..<30 where try await list().lines.count > 2 {
+            try await Task.sleep(for: .seconds(1))
         }
         #expect(try await list().lines.last == "1 push, 0 of them due")
     }

@@ -64,7 +64,7 @@ struct `The diagnosis of a running worker` {
             said, "Pushes of credential home in production wait: no connection to APNs is open",
         ]
         for _ in 0..<20 {
-            let text = try await fleet.status(of: worker).output
+            let text = try await fleet.statusText(of: worker)
             #expect(causes.contains { text.contains($0) }, "\(text)")
             try await Task.sleep(for: .milliseconds(100))
         }
@@ -86,7 +86,7 @@ struct `The diagnosis of a running worker` {
         // Until the circuit breaker has opened, and between its probes.
         try await fleet.statusSays("wait: APNs does not answer. ", of: worker)
         for _ in 0..<20 {
-            let text = try await fleet.status(of: worker).output
+            let text = try await fleet.statusText(of: worker)
             #expect(!text.contains("no connection to APNs is open"))
             try await Task.sleep(for: .milliseconds(250))
         }

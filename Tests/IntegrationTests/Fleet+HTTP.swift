@@ -4,6 +4,7 @@
 import FleetKit
 import Foundation
 import Testing
+import Worker
 
 /// What a worker's listener answers.
 struct ListenerAnswer {
@@ -39,6 +40,7 @@ extension Fleet {
             let answer = try await request(path, port: port)
             if answer.status == status, answer.body.contains(text) { return }
             try #require(!patience.isOver, "\(path): \(answer)")
+            try await Task.sleep(for: .milliseconds(50))
         }
     }
 
@@ -60,29 +62,50 @@ extension Fleet {
         while true {
             var counts: [Int] = []
             for worker in workers where worker.isRunning {
-                let report = try await status(of: worker, ["--json"]).objects().first
-                let partitions = report?["partitions"] as? [[String: Any]] ?? []
-                counts.append(
-                    partitions.count { $0["topic"] as? String == topics.deferred })
+                let report = try await statusReport(of: worker)
+                let partitions = report?.partitions ?? []
+                counts.append(partitions.count { $0.topic == topics.deferred })
             }
             let isDivided = counts.reduce(0, +) == Int(FleetTopics.partitionsEach)
             if isDivided, counts.allSatisfy({ $0 > 0 }) { return }
             try #require(!patience.isOver, "partitions of workers: \(counts)")
+            try await Task.sleep(for: Self.betweenStatuses)
         }
     }
 
-    /// Asks for the status until it says this.
+    /// What the worker answers to the command, without it: to be asked for often, since the command
+    /// takes a quarter of a second of a core to start. Nil before the worker has a status.
+    func statusReport(of worker: FleetProcess) async throws -> StatusReport? {
+        let answer = try await request("/status", port: adminPort(of: worker))
+        guard answer.status == 200 else { return nil }
+        let report: StatusReport = try #require(
+            StatusReport(json: Array(answer.body.utf8)), "\(answer)")
+        return report
+    }
+
+    /// What the command would print.
+    func statusText(of worker: FleetProcess) async throws -> String {
+        try await statusReport(of: worker)?.lines.joined(separator: "\n") ?? ""
+    }
+
+    /// A worker answers with a status of the last second at most.
+    private static let betweenStatuses = Duration.milliseconds(200)
+
+    /// Waits until the command says this of the worker's status.
     func statusSays(
         _ text: String, of worker: FleetProcess, within limit: Duration = .seconds(60),
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         let patience = Patience(limit)
         while true {
-            let result = try await status(of: worker)
-            if result.output.contains(text) { return }
+            var output = try await statusText(of: worker)
+            if output.contains(text) {
+                output = try await status(of: worker).output
+                if output.contains(text) { return }
+            }
             try #require(
-                !patience.isOver, "no '\(text)' in\n\(result.output)",
-                sourceLocation: sourceLocation)
+                !patience.isOver, "no '\(text)' in\n\(output)", sourceLocation: sourceLocation)
+            try await Task.sleep(for: Self.betweenStatuses)
         }
     }
 }

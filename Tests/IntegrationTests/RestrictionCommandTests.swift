@@ -34,8 +34,9 @@ struct `Restriction commands and a running fleet` {
         _ = try await run("resume", "--all")
         let patience = Patience()
         for worker in fleet.workers where worker.isRunning {
-            while try await fleet.status(of: worker).output.contains("restricted") {
+            while try await fleet.statusText(of: worker).contains("restricted") {
                 try #require(!patience.isOver, "a worker does not follow")
+                try await Task.sleep(for: .milliseconds(200))
             }
         }
     }

@@ -39,10 +39,15 @@ package func waitUntil(
     _ what: String, within limit: Duration = .seconds(60), _ condition: () throws -> Bool
 ) async throws {
     let patience = Patience(limit)
-    while try !condition() {
+    while true {
+        let asked = ContinuousClock.now
+        if try condition() { return }
         guard !patience.isOver else {
             throw Timeout(description: "waited \(limit) for \(what)")
         }
-        try await Task.sleep(for: .milliseconds(10))
+        // A condition that takes long, such as a search through a log, is to leave most of a core to
+        // what it waits for.
+        let pause = (ContinuousClock.now - asked) * 4
+        try await Task.sleep(for: min(max(.milliseconds(10), pause), .milliseconds(100)))
     }
 }
