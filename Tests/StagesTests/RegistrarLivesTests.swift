@@ -162,8 +162,8 @@ import Testing
             life.run()
             for (handler, sequence) in life.acknowledged {
                 let last = life.log.last { $0.handler == handler }?.summary?.sequence ?? -1
-                #expect(
-                    last >= sequence,
+                guard last < sequence else { continue }
+                Issue.record(
                     "seed \(seed): \(handler) ends at \(last), and \(sequence) was acknowledged")
             }
             writtenAgain += life.desks.reduce(0) { $0 + $1.writtenAgain }
