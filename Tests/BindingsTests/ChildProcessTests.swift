@@ -62,6 +62,13 @@ import Testing
         #expect(child.poll() == .killed(signal: SIGTERM))
     }
 
+    @Test func `a child process ignores no signal that we ignore`() throws {
+        defer { try? FileManager.default.removeItem(at: output) }
+        let before = signal(SIGINT, SIG_IGN)
+        defer { signal(SIGINT, before) }
+        #expect(ending(try shell("kill -INT $$; sleep 60")) == .killed(signal: SIGINT))
+    }
+
     @Test func `a child process is killed when it is let go`() throws {
         defer { try? FileManager.default.removeItem(at: output) }
         let identifier = try {

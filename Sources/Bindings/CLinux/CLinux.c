@@ -19,6 +19,8 @@ int CLinux_spawn(const char *path, char *const arguments[], char *const environm
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, 0);
+    // What our caller ignores, as a shell does for what it runs in the background, is not for the program.
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     // All three are above 2 already; dup2 clears close-on-exec on its copies.
     if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0) _exit(127);
     close_range(3, ~0U, 0);

@@ -40,8 +40,8 @@ static inline void CLinux_prefetch(const void *address) { __builtin_prefetch(add
 /// Declared by the system's header only under _GNU_SOURCE, which a module cannot ask for.
 extern int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags);
 
-/// Starts a program in a process group of its own, with these standard streams (above 2 here) and
-/// no other descriptor. The kernel kills it when the thread that called this ends.
+/// Starts a program in a process group of its own, with these standard streams (above 2 here), no
+/// other descriptor, and no signal blocked or ignored. The kernel kills it when the thread that called this ends.
 /// Returns its process identifier, or -1 and errno; a program that cannot be executed exits with
 /// 127.
 int CLinux_spawn(const char *path, char *const arguments[], char *const environment[],
