@@ -393,10 +393,7 @@ extension Target {
     static func tests(_ name: String, _ dependencies: [String], logs: Bool = false) -> Target {
         .testTarget(
             name: name, dependencies: dependencies.map { .byName(name: $0) } + logging(logs),
-            path: "Tests/\(name)",
-            // A module that nobody imports need not be there before its files are compiled. To make it
-            // apart expands each macro once more: a seventh of what the compiler needs for tests.
-            swiftSettings: .house + [.unsafeFlags(["-no-emit-module-separately"])])
+            path: "Tests/\(name)", swiftSettings: .house)
     }
 
     private static func logging(_ logs: Bool) -> [Target.Dependency] {
