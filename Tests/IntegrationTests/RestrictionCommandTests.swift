@@ -34,9 +34,11 @@ struct `Restriction commands and a running fleet` {
         _ = try await run("resume", "--all")
         let patience = Patience()
         for worker in fleet.workers where worker.isRunning {
-            while try await fleet.statusText(of: worker).contains("restricted") {
+            var text = ""
+            while text.isEmpty || text.contains("restricted") {
                 try #require(!patience.isOver, "a worker does not follow")
                 try await Task.sleep(for: .milliseconds(200))
+                text = try await fleet.statusText(of: worker)
             }
         }
     }
