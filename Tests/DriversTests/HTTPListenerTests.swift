@@ -202,7 +202,7 @@ internal import Testing
         let port = try fixture.port
         for _ in 0..<3 { _ = try RawHTTPClient.request("GET /here", port: port) }
         let found = try ThreadStatus.all(of: getpid()).map(\.scheduling)
-        #expect(found.contains("nice 10"), "\(found)")
+        #expect(found.contains("batch, nice 10"), "\(found)")
         await fixture.end()
     }
 

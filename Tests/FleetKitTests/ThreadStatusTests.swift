@@ -16,6 +16,8 @@ import Testing
         #expect(low.name == "NIO-ELT-0-#1" && low.scheduling == "nice 19")
         let idle = try #require(ThreadStatus(stat: stat("a) b (c", nice: 19, policy: 5)))
         #expect(idle.name == "a) b (c" && idle.scheduling == "idle")
+        let batch = try #require(ThreadStatus(stat: stat("worker", nice: 10, policy: 3)))
+        #expect(batch.scheduling == "batch, nice 10")
         #expect(ThreadStatus(stat: "4711 (cut off) S 1 2") == nil)
         #expect(ThreadStatus(stat: ") (") == nil)
     }

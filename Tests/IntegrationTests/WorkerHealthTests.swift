@@ -112,7 +112,7 @@ struct `Worker health` {
         }
         let found = try ThreadStatus.all(of: worker.identifier)
             .filter { $0.name.hasPrefix("NIO-ELT-") }.map(\.scheduling)
-        #expect(found == ["nice 10", "nice 10"], "\(found)")
+        #expect(found == ["batch, nice 10", "batch, nice 10"], "\(found)")
     }
 
     @Test func `an orderly stop logs no error`() async throws {

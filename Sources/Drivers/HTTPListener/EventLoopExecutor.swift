@@ -9,6 +9,9 @@ internal import NIOCore
 final class EventLoopExecutor: TaskExecutor {
     private let eventLoop: any EventLoop
 
+    /// SCHED_BATCH of <sched.h>, which Glibc's module leaves out.
+    private static let schedBatch: Int32 = 3
+
     init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -22,7 +25,10 @@ final class EventLoopExecutor: TaskExecutor {
             // 0 is the calling thread. Lowering a priority is always allowed.
             switch priority {
             case .normal: break
-            case .low: _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+            case .low:
+                _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+                var parameters = sched_param(sched_priority: 0)
+                _ = sched_setscheduler(0, Self.schedBatch, &parameters)
             }
         }
     }

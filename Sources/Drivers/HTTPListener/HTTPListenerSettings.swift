@@ -37,8 +37,9 @@ package struct HTTPListenerSettings: Sendable {
     package enum Priority: Sendable {
         /// As the other threads of the process.
         case normal
-        /// Nice 10: a ninth of what another thread gets (see sched(7)). Less, as SCHED_IDLE gives, leaves
-        /// operators without an answer for minutes where several threads want each core.
+        /// SCHED_BATCH with nice 10, see sched(7): it takes the core from nobody when it wakes up, and gets a
+        /// ninth of what another thread gets. Less, as SCHED_IDLE gives, leaves operators without an answer
+        /// for minutes where several threads want each core.
         case low
     }
 

@@ -6,6 +6,7 @@ internal import Foundation
 /// A thread's name and how the kernel schedules it, from /proc/PID/task/TID/stat; see proc(5).
 package struct ThreadStatus: Equatable, Sendable {
     package let name: String
+    /// `idle`, where nice has no say, `batch, nice 10` or `nice 0`.
     package let scheduling: String
 
     /// - Returns: nil for a text of another form.
@@ -18,8 +19,13 @@ package struct ThreadStatus: Equatable, Sendable {
         let fields = text[end...].dropFirst().split(separator: " ")
         guard fields.count > Self.policyField - 3 else { return nil }
         name = String(text[text.index(after: start)..<end])
-        let isIdle = fields[Self.policyField - 3] == Self.idlePolicy
-        scheduling = isIdle ? "idle" : "nice \(fields[Self.niceField - 3])"
+        let nice = "nice \(fields[Self.niceField - 3])"
+        scheduling =
+            switch fields[Self.policyField - 3] {
+            case Self.idlePolicy: "idle"
+            case Self.batchPolicy: "batch, \(nice)"
+            default: nice
+            }
     }
 
     /// Those of a process, without threads that end meanwhile.
@@ -33,6 +39,8 @@ package struct ThreadStatus: Equatable, Sendable {
 
     private static let niceField = 19
     private static let policyField = 41
+    /// SCHED_BATCH.
+    private static let batchPolicy = "3"
     /// SCHED_IDLE.
     private static let idlePolicy = "5"
 }
