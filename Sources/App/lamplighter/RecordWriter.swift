@@ -11,21 +11,19 @@ import Worker
 /// Writes single records and waits until each is acknowledged; for the commands.
 struct RecordWriter {
     private let producer: RecordProducer
-    private let waitMax: Duration
 
-    /// - Parameter waitMax: how long a record may take to be acknowledged.
-    init(
-        _ configuration: Configuration, topics: [String], within waitMax: Duration = .seconds(15)
-    ) throws {
-        self.waitMax = waitMax
+    /// It begins to connect at once.
+    init(_ configuration: Configuration, topics: [String]) throws {
         producer = try RecordProducer(
             settings: configuration.kafka.clientSettings, topics: topics,
             logger: ConfigurationOption.logger(configuration.log))
     }
 
     /// Writes a record to the first topic and waits until it is acknowledged.
+    /// - Parameter waitMax: how long that may take.
     func write(
-        key: [UInt8], value: [UInt8]?, headers: [(name: String, value: String)] = []
+        key: [UInt8], value: [UInt8]?, headers: [(name: String, value: String)] = [],
+        within waitMax: Duration = .seconds(15)
     ) throws {
         let topic = producer.topics[0]
         let acceptance = key.withUnsafeBytes { key in

@@ -80,6 +80,7 @@ struct RestrictionDetails: ParsableArguments {
                     + (scope.isOfSubject ? "drop it, or pause the app" : "pause or drop it"))
         }
         let (by, reason) = (try author.name(), try author.checkedReason())
+        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
         // It is read before the record is written, which would else be what stands.
         let look = look(configuration)
         let notes = notes(of: action, scope, configuration, look.standing)
@@ -87,10 +88,9 @@ struct RestrictionDetails: ParsableArguments {
         var restriction = Restriction(action, by: by, at: now)
         restriction.reason = reason
         restriction.until = duration.map { now + $0.duration }
-        let writer = try RecordWriter(
-            configuration, topics: [configuration.kafka.topics.controls], within: look.writeMax)
         try writer.write(
-            key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction))
+            key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction),
+            within: look.writeMax)
         let end = restriction.until.map { "until \($0.rfc3339)" } ?? "until it is resumed"
         print(
             "\(done) \(scope), by \(TerminalText.visible(restriction.by)), \(end); workers follow "
@@ -103,7 +103,7 @@ struct RestrictionDetails: ParsableArguments {
 
     /// The restrictions that stand, and how long the record may take to be acknowledged. Whoever may
     /// write to the topic need not have the right to read it, and a restriction must not wait for
-    /// that; but where no broker has answered within the time for that, it is tried once more for as long.
+    /// that; but where no broker has answered in that time, the writer has tried to connect for as long, too.
     private func look(
         _ configuration: Configuration
     ) -> (standing: [Restriction.Scope: Restriction], writeMax: Duration) {
@@ -113,7 +113,7 @@ struct RestrictionDetails: ParsableArguments {
         } catch {
             StandardError.write("cannot tell what it replaces: \(Failure(error).message)")
             return switch error {
-            case KafkaError.unreachable, KafkaError.noConnection: ([:], Self.lookMax)
+            case KafkaError.unreachable, KafkaError.noConnection: ([:], .seconds(1))
             default: ([:], ordinary)
             }
         }
