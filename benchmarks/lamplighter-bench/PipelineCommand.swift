@@ -23,18 +23,23 @@ struct PipelineCommand: ParsableCommand {
     @Option(help: "How often each token is pushed to.")
     var rounds = 50
 
+    @Option(help: "How often before that, which is not measured.")
+    var warmUp = 0
+
     @Flag(help: "Trace sampled events; each event has a traceparent that says that it is not.")
     var traceparent = false
 
     func run() throws {
         var bench = try PipelineBench(tokens: tokens, fanOut: fanOut, areTraced: traceparent)
-        let before = ProcessUsage.cpuMicroseconds
+        for _ in 0..<warmUp { bench.round() }
+        let before = (pushes: bench.pushes, cpu: ProcessUsage.cpuMicroseconds)
         for _ in 0..<rounds { bench.round() }
-        let cpu = ProcessUsage.cpuMicroseconds - before
-        guard bench.pushes == rounds * tokens else {
-            throw BenchError("\(bench.pushes) pushes instead of \(rounds * tokens)")
+        let cpu = ProcessUsage.cpuMicroseconds - before.cpu
+        let pushes = bench.pushes - before.pushes
+        guard pushes == rounds * tokens else {
+            throw BenchError("\(pushes) pushes instead of \(rounds * tokens)")
         }
-        try Report.print(Figures(pushes: bench.pushes, cpuMicroseconds: cpu))
+        try Report.print(Figures(pushes: pushes, cpuMicroseconds: cpu))
     }
 
     private struct Figures: Encodable {
