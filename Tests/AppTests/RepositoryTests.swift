@@ -29,6 +29,15 @@ internal import Testing
         #expect(links >= 20)
     }
 
+    @Test func `the index of the documentation has every page`() throws {
+        let index = try Repository.text("docs/README.md")
+        let pages = Repository.files(in: ["docs"]) { $0.hasSuffix(".md") && $0 != "docs/README.md" }
+        #expect(pages.count >= 20)
+        for page in pages {
+            #expect(index.contains("](\(page.dropFirst("docs/".count)))"), "\(page) is not in it")
+        }
+    }
+
     @Test func `every make verb that a page names is in the Makefile`() throws {
         let verbs = Set(
             try Repository.text("Makefile").matches(of: /(?m)^([a-z][a-z-]*):/).map(\.1))
