@@ -123,7 +123,7 @@ internal import Testing
         #expect(try AvroFixture.json(schema, AvroBytes().bytes(most)).count == 310)
         #expect(
             try AvroFixture.json(schema, AvroBytes().bytes(most + [1]))
-                == "a decimal has more than 128 bytes, at the top")
+                == "a decimal has more than 128 bytes, or a scale beyond ±1000, at the top")
     }
 }
 

@@ -152,6 +152,49 @@ internal import Testing
     }
 
     @Test(arguments: [
+        (ProtobufBytes(), "0"), (ProtobufBytes().bytes(1, [0x0F, 0x3C]), "3900"),
+        (ProtobufBytes().bytes(1, [0x0F, 0x3C]).varint(2, 4).varint(3, 2), "39.00"),
+        (ProtobufBytes().varint(3, 2).bytes(1, [0xFB]), "-0.05"),
+        (ProtobufBytes().bytes(1, [0x27]).varint(3, -2), "3900"),
+        (ProtobufBytes().varint(3, 3), "0.000"), (ProtobufBytes().varint(3, -3), "0"),
+        (ProtobufBytes().bytes(1, [1]).bytes(1, [2]).varint(3, 1).varint(3, 0), "2"),
+        (ProtobufBytes().bytes(1, [7]).string(4, "later"), "7"),
+        (
+            ProtobufBytes().bytes(1, [0x00, 0x8A, 0xC7, 0x23, 0x04, 0x89, 0xE7, 0xFF, 0xFF]),
+            "9999999999999999999"
+        ),
+        (
+            ProtobufBytes().bytes(1, [0xFF]).varint(3, 1000),
+            "-0." + String(repeating: "0", count: 999) + "1"
+        ),
+    ])
+    func `Confluent's decimals are their digits`(content: ProtobufBytes, digits: String) throws {
+        let schema = """
+            import "confluent/type/decimal.proto";
+            message M { optional confluent.type.Decimal price = 1; repeated confluent.type.Decimal all = 2; }
+            """
+        let value = ProtobufBytes().message(1, content).message(2, content).message(2, content)
+        #expect(
+            try ProtobufFixture.json(schema, value)
+                == "{\"price\":\"\(digits)\",\"all\":[\"\(digits)\",\"\(digits)\"]}")
+    }
+
+    @Test(arguments: [
+        ProtobufBytes().varint(3, 1001), ProtobufBytes().varint(3, -1001),
+        ProtobufBytes().varint(3, Int64(Int32.max)), ProtobufBytes().varint(3, Int64(Int32.min)),
+        ProtobufBytes().bytes(1, [UInt8](repeating: 1, count: 129)),
+    ])
+    func `a decimal beyond the bounds is refused`(content: ProtobufBytes) throws {
+        let schema = """
+            import "confluent/type/decimal.proto";
+            message M { optional confluent.type.Decimal price = 1; }
+            """
+        #expect(
+            try ProtobufFixture.json(schema, ProtobufBytes().message(1, content))
+                == "a decimal has more than 128 bytes, or a scale beyond ±1000, at /price")
+    }
+
+    @Test(arguments: [
         (["/a"], #"{"a":1}"#), (["/m/b"], #"{"m":{"b":"x"}}"#), (["/r/0/a"], #"{"r":[{"a":2}]}"#),
         (["/map/k"], #"{"map":{"k":1}}"#), (["/w"], #"{"w":3}"#), (["/none"], "{}"), ([], "{}"),
     ])

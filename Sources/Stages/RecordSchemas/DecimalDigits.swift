@@ -6,9 +6,6 @@ internal import PushModel
 
 /// Decimals as Kafka Connect's converters write them in JSON.
 package enum ConnectDecimal {
-    /// No database has a larger scale.
-    private static let scales = -400...400
-
     /// Appends a JSON string with the digits of a decimal, such as "39.00".
     ///
     /// - Parameters:
@@ -18,16 +15,14 @@ package enum ConnectDecimal {
     package static func append(
         base64: UnsafeRawBufferPointer, scale: Int64, to output: inout [UInt8]
     ) -> Bool {
-        guard base64.count <= SchemaLimits.decimalBytesMax * 2, scales.contains(Int(scale)),
+        guard base64.count <= SchemaLimits.decimalBytesMax * 2,
             let bytes = Base64.decode(base64), !bytes.isEmpty
         else { return false }
-        var buffer = OutputBuffer(bytesMax: 1024)
-        guard
-            bytes.withUnsafeBytes({ buffer.append(decimal: $0, scale: max(0, Int(scale))) })
-        else { return false }
-        output += buffer.bytes.dropLast()
-        output += repeatElement(UInt8(ascii: "0"), count: max(0, -Int(scale)))
-        output.append(UInt8(ascii: "\""))
+        var buffer = OutputBuffer(bytesMax: 2048)
+        guard bytes.withUnsafeBytes({ buffer.append(decimal: $0, scale: Int(scale)) }) else {
+            return false
+        }
+        output += buffer.bytes
         return true
     }
 }
@@ -37,22 +32,27 @@ extension OutputBuffer {
     ///
     /// - Parameters:
     ///   - bytes: the number without its scale in two's complement, big-endian; none means 0.
-    ///   - scale: how many digits are after the point.
-    /// - Returns: false if there are more than `SchemaLimits.decimalBytesMax` bytes, with nothing
-    ///   written.
+    ///   - scale: how many digits are after the point; below 0, how many zeros follow the digits.
+    /// - Returns: false if there are more than `SchemaLimits.decimalBytesMax` bytes, or the scale is not
+    ///   one of `SchemaLimits.decimalScales`, with nothing written.
     mutating func append(decimal bytes: UnsafeRawBufferPointer, scale: Int) -> Bool {
-        guard bytes.count <= SchemaLimits.decimalBytesMax else { return false }
+        guard bytes.count <= SchemaLimits.decimalBytesMax,
+            SchemaLimits.decimalScales.contains(scale)
+        else { return false }
         append(UInt8(ascii: "\""))
         let isNegative = bytes.first.map { $0 >= 0x80 } ?? false
         if isNegative { append(UInt8(ascii: "-")) }
-        // 128 bytes have 309 digits, and a scale has as many at most.
+        // 128 bytes have 309 digits.
         let digitsMax = bytes.count * 5 / 2 + 2
         withUnsafeTemporaryAllocation(of: UInt32.self, capacity: bytes.count / 4 + 1) { words in
             Self.fill(words, from: bytes, isNegative: isNegative)
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: digitsMax + 9) { digits in
                 let count = Self.digits(of: words, into: digits)
-                append(digits: digits, count, scale: scale)
+                append(digits: digits, count, scale: max(0, scale))
             }
+        }
+        if scale < 0, bytes.contains(where: { $0 != 0 }) {
+            for _ in 0..<(-scale) { append(UInt8(ascii: "0")) }
         }
         append(UInt8(ascii: "\""))
         return true

@@ -55,7 +55,8 @@ enum ValueFault: Sendable {
         case .blockSize: "a block of items has another size than it says"
         case .notUTF8: "a string is not UTF-8"
         case .longDecimal:
-            "a decimal has more than \(SchemaLimits.decimalBytesMax) bytes"
+            "a decimal has more than \(SchemaLimits.decimalBytesMax) bytes, or a scale beyond "
+                + "±\(SchemaLimits.decimalScales.upperBound)"
         case .tooDeep: "the value nests deeper than \(SchemaLimits.depthMax)"
         case .tooManySteps: "the value has far more parts than its bytes can hold"
         case .tooLarge: "the value is too large as JSON"

@@ -9,7 +9,7 @@ final class ProtobufProgram: Sendable {
         case fixed32, fixed64, sfixed32, sfixed64, bool, string, bytes
         case enumeration, message
         /// Messages that JSON has another form for.
-        case timestamp, duration, wrapper, structure, value, list, fieldMask
+        case timestamp, duration, decimal, wrapper, structure, value, list, fieldMask
     }
 
     enum Cardinality: UInt8, Sendable { case single, repeated, map }
@@ -251,6 +251,7 @@ final class ProtobufProgram: Sendable {
                 switch schema.messages[message].fullName {
                 case "google.protobuf.Timestamp": .timestamp
                 case "google.protobuf.Duration": .duration
+                case "confluent.type.Decimal": .decimal
                 case "google.protobuf.Struct": .structure
                 case "google.protobuf.Value": .value
                 case "google.protobuf.ListValue": .list

@@ -11,8 +11,9 @@ extension ProtobufProgram.Operation {
             ProtobufReading.Tag.varint
         case .double, .fixed64, .sfixed64: ProtobufReading.Tag.fixed64
         case .float, .fixed32, .sfixed32: ProtobufReading.Tag.fixed32
-        case .string, .bytes, .message, .timestamp, .duration, .wrapper, .structure, .value, .list,
-            .fieldMask:
+        case .string, .bytes, .message, .timestamp, .duration, .decimal, .wrapper, .structure,
+            .value,
+            .list, .fieldMask:
             ProtobufReading.Tag.sized
         }
     }

@@ -95,6 +95,29 @@ extension ProtobufReading {
         output.append(text)
     }
 
+    /// Confluent's `Decimal`, a string of digits as Avro's are: `value` is the number without its `scale`.
+    mutating func writeDecimal(
+        _ bytes: UnsafeRawBufferPointer, _ output: inout OutputBuffer
+    ) -> Bool {
+        var cursor = ByteCursor(bytes)
+        var value = UnsafeRawBufferPointer(start: nil, count: 0)
+        var scale: Int32 = 0
+        while !cursor.isAtEnd {
+            guard let tag = tag(&cursor) else { return false }
+            switch tag {
+            case Tag(number: 1, wire: Tag.sized):
+                guard let bytes = sized(&cursor) else { return false }
+                value = bytes
+            case Tag(number: 3, wire: Tag.varint):
+                guard let number = cursor.varint() else { return fail(cursor.fault) }
+                scale = Int32(truncatingIfNeeded: number)
+            default:
+                guard skip(tag, &cursor) else { return false }
+            }
+        }
+        return output.append(decimal: value, scale: Int(scale)) || fail(.longDecimal)
+    }
+
     /// The value itself.
     mutating func writeWrapper(
         _ field: ProtobufProgram.Field, _ bytes: UnsafeRawBufferPointer, _ program: ProtobufProgram,

@@ -301,6 +301,7 @@ struct ProtobufReading {
         switch field.operation {
         case .timestamp: writeTimestamp(bytes, &output)
         case .duration: writeDuration(bytes, &output)
+        case .decimal: writeDecimal(bytes, &output)
         case .wrapper: writeWrapper(field, bytes, program, &output)
         case .structure: writeStructure(bytes, &output)
         case .value: writeValue(bytes, &output)
