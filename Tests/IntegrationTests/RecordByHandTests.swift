@@ -36,6 +36,25 @@ struct `One record or push by hand` {
         gone.expect("410 Unregistered, apns-id ", ": the token is dead")
     }
 
+    /// As check does. Side by side, since each of them waits before it gives up.
+    @Test func `push says why nobody answers, and whether the configuration is wrong`() async throws
+    {
+        let port = "port: \(fleet.simulator.port(of: .production)!),"
+        let caFile = "caFile: \(fleet.directory.appending(path: "ca.pem").path)"
+        let push = ["push", "--environment", "production", "--app", TestApp.home]
+        let line = TestToken().hex + "\n"
+        async let away = fleet.command(push, changing: [port: "port: 1,"], input: line)
+        async let unverified = fleet.command(
+            push, changing: [caFile: "caFile: /etc/passwd"], input: line)
+        for (result, status, words) in [
+            (try await away, 69, "APNs production (127.0.0.1:1) takes no connection"),
+            (try await unverified, 78, "cannot be verified: apns.caFile must name"),
+        ] {
+            #expect(result.status == status, "\(result.output)")
+            result.expect(words)
+        }
+    }
+
     @Test func `push sends the headers that a worker would`() async throws {
         let token = TestToken()
         let alert = try await fleet.command(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import APNSDelivery
 import ArgumentParser
 import Delivery
 import Entrypoint
@@ -271,15 +270,10 @@ struct CheckCommand: AsyncParsableCommand {
                 let answer = try push.send(
                     configuration: configuration, plan: plan, keys: keys, timeout: .seconds(15),
                     logger: logger(configuration.log))
-                let endpoint = configuration.apns.endpoints[pool.environment]
-                let place = "APNs \(pool.environment.name) (\(endpoint.host):\(endpoint.port))"
                 guard let answer, answer.outcome.kind == .answered else {
-                    let finding = push.probe(configuration: configuration, plan: plan, keys: keys)
-                    throw Failure(
-                        finding.isConfiguration ? .configuration : .unavailable,
-                        "\(place) \(finding.wrong): \(finding.remedy)")
+                    throw push.unanswered(configuration, plan, keys)
                 }
-                try judge(answer, of: pool, place)
+                try judge(answer, of: pool, push.place(configuration, plan))
             }
         }
     }
@@ -305,13 +299,12 @@ struct CheckCommand: AsyncParsableCommand {
         case 429:
             throw Failure(
                 .unavailable,
-                "\(place) answers 429 \(answer.reason) for credential '\(pool.credential)': "
+                "\(place) answers \(Self.reason(answer)) for credential '\(pool.credential)': "
                     + APNSAdvice.text(answer.outcome))
         default:
-            let status = [String(answer.outcome.status), answer.reason].filter { !$0.isEmpty }
             throw Failure(
                 .unavailable,
-                "\(place) answers \(status.joined(separator: " ")): if that is not APNs, "
+                "\(place) answers \(Self.reason(answer)): if that is not APNs, "
                     + "check apns.endpoints; if it is, try again")
         }
         print("ok      \(place), credential '\(pool.credential)'")

@@ -75,12 +75,12 @@ struct PushCommand: AsyncParsableCommand {
             return
         }
         // The token comes on standard input, so that it is in no process list and no shell history.
+        let keys = try SigningKeys(configuration.apns)
         let answer = try push.send(
-            configuration: configuration, plan: plan,
-            keys: try SigningKeys(configuration.apns), timeout: .seconds(20),
+            configuration: configuration, plan: plan, keys: keys, timeout: .seconds(20),
             logger: ConfigurationOption.logger(configuration.log))
         guard let answer, answer.outcome.kind == .answered else {
-            throw Failure(.unavailable, "APNs did not answer: see lamplighter check")
+            throw push.unanswered(configuration, plan, keys)
         }
         let report = PushReport(push, topic: plan.routing[push.route].apnsTopic, answer)
         print(json ? try report.json() : report.text)
