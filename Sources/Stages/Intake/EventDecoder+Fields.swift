@@ -159,7 +159,7 @@ extension EventDecoder {
         }
     }
 
-    private static func isMissing(_ error: UnreadableRecord) -> Bool {
+    static func isMissing(_ error: UnreadableRecord) -> Bool {
         [UnreadableCode.missingField, .missingSubject].contains { $0.rawValue == error.code }
     }
 

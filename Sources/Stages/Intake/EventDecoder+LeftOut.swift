@@ -36,14 +36,15 @@ extension EventDecoder {
         // What is remarkable about the record is counted already.
         let counted = notes[record.binding]
         defer { notes[record.binding] = counted }
+        let fields = fieldBindings[number]
         do throws(UnreadableRecord) {
-            let fields = fieldBindings[number]
             if let refusal = try refusal(of: record, fields, number, header) { return refusal }
             composer.begin()
             _ = try event(of: record, fields, number, now, header)
             return LeftOutReason("it is an event now")
         } catch {
-            return LeftOutReason("\(error.message) (missing: skip)")
+            let isSkipped = fields.missing == .skip && Self.isMissing(error)
+            return LeftOutReason(error.message + (isSkipped ? " (missing: skip)" : ""))
         }
     }
 
