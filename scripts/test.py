@@ -37,14 +37,12 @@ ENVIRONMENT = {
     **os.environ}
 # What takes longest begins first: of what waits, and of what computes, in processes of their own.
 FIRST = tuple(f"IntegrationTests.{suite}" for suite in (
-    "`The diagnosis of a running worker`", "`A demo`", "`Paced pushes of a fleet`",
+    "`A stall of APNs`", "`The diagnosis of a running worker`", "`A demo`", "`Paced pushes of a fleet`",
     "`A demo that somebody ends`", "`Restriction commands and a running fleet`",
     "`The rotation of a worker's signing key`", "`Deferred pushes on the command line`",
     "`The command line`", "`A crash of a worker`", "`A flooded topic`", "Chaos",
     "`The bulkhead around a team whose key has expired`"))
-APART = (
-    "IntegrationTests.`A stall of APNs`",
-    "PipelineTests.`The whole pipeline in simulation`")
+APART = ("PipelineTests.`The whole pipeline in simulation`",)
 # What computes leaves its turn to what watches the time of others.
 LESS_URGENT = 10
 # A container may see many cores but have the time of two.

@@ -112,7 +112,9 @@ import Testing
     ) throws {
         let server = try SchemaRegistryServer(Self.order)
         server.behave("well", of: "/schemas/ids/1", behaviour)
-        let source = source([server.url]) { $0.requestTimeMax = .milliseconds(300) }
+        let source = source([server.url]) {
+            if behaviour == "silence" { $0.requestTimeMax = .seconds(2) }
+        }
         _ = source.lookup(SchemaID(rawValue: 1))
         let patience = Patience()
         while source.status.counts.failed == 0, !patience.isOver { usleep(2000) }

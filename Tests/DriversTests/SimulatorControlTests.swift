@@ -104,17 +104,18 @@ internal import Testing
     }
 
     @Test func `the control socket plays a script from the start`() throws {
-        let script = """
+        let start = """
             at 50ms answer 503:ServiceUnavailable
             at 20ms stall off
-            at 400ms rules clear
-            at 400ms quit
             """
-        try withControl(nil, script) { fixture, _, hasQuit in
+        try withControl(nil, start) { fixture, _, _ in
             let isDown = try SimulatorFixture.eventually {
                 try fixture.curl(CurlRequest()).status == 503
             }
             #expect(isDown)
+        }
+        let end = "\nat 60ms rules clear\nat 60ms quit\n"
+        try withControl(nil, start + end) { fixture, _, hasQuit in
             #expect(SimulatorFixture.eventually(hasQuit))
             let answer = try fixture.curl(CurlRequest())
             #expect(answer.status == 200)

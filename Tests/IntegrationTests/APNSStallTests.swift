@@ -52,11 +52,9 @@ struct `A stall of APNs` {
                 + "\(try resident(worker).most) MiB of \(Self.residentMaxMiB)")
         #expect(try resident(worker).most <= Self.residentMaxMiB)
 
-        // `delivery.shutdownTimeout` is 25 s as it is by default.
-        let stopwatch = Stopwatch()
+        // One that takes longer than `delivery.shutdownTimeout` ends with another status.
         worker.signal(SIGTERM)
         #expect(try await worker.finish(within: .seconds(120)) == 0)
-        #expect(stopwatch.time < .seconds(35))
     }
 
     /// Writes events as fast as Kafka takes them, and looks at the worker's memory ten times.

@@ -16,10 +16,9 @@ class ReplicaTest(unittest.TestCase):
     """Three registrars and an embedded Kafka"""
 
     NAMES = ("one", "two", "three")
-    FLEET = Registrars
 
     def setUp(self):
-        self.registrars = self.FLEET()
+        self.registrars = Registrars()
         self.addCleanup(self.registrars.close)
         for name in self.NAMES:
             self.registrars.start_registrar(name, has_others=True)
@@ -59,16 +58,8 @@ class Replicas(ReplicaTest):
         self.assertEqual(owned, [True] * 3)
 
 
-class ShortSession(Registrars):
-    """Registrars whose partitions are others' soon after they have gone."""
-
-    SESSION_MS = 3000
-
-
 class Losses(ReplicaTest):
     """Registrars that are killed, and stopped for longer than their session"""
-
-    FLEET = ShortSession
 
     def test_no_acknowledged_registration_is_lost(self):
         acknowledged, stop = {}, threading.Event()
