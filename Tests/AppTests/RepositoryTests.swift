@@ -38,6 +38,46 @@ internal import Testing
         }
     }
 
+    /// Those that are written by a table have one part for each of its groups.
+    @Test func `a long page begins with its contents`() throws {
+        var pages = 0
+        for page in Self.pages() {
+            let text = try Repository.text(page)
+            let parts = Self.headings(of: text)
+            guard !text.hasPrefix("<!--"), parts.count >= 3,
+                text.split(whereSeparator: \.isWhitespace).count > 2000
+            else { continue }
+            pages += 1
+            let start = try #require(text.range(of: "**Contents:** "), "\(page) has none")
+            let end = try #require(text[start.upperBound...].range(of: "\n\n"))
+            let links = text[start.upperBound..<end.lowerBound]
+                .matches(of: /\[([^\]]+)\]\(#([^)]*)\)/)
+            #expect(links.map { String($0.1) } == parts, "\(page)")
+            for link in links {
+                #expect(String(link.2) == Self.anchor(of: String(link.1)), "\(page)")
+            }
+        }
+        #expect(pages >= 10)
+    }
+
+    private static func headings(of page: String) -> [String] {
+        var isCode = false
+        return page.split(separator: "\n").compactMap { line in
+            if line.hasPrefix("```") { isCode.toggle() }
+            return !isCode && line.hasPrefix("## ") ? String(line.dropFirst(3)) : nil
+        }
+    }
+
+    /// As GitHub makes one of a heading.
+    private static func anchor(of heading: String) -> String {
+        String(
+            heading.lowercased().compactMap { character in
+                if character == " " { return "-" }
+                let isKept = character.isLetter || character.isNumber || "-_".contains(character)
+                return isKept ? character : nil
+            })
+    }
+
     @Test func `every make verb that a page names is in the Makefile`() throws {
         let verbs = Set(
             try Repository.text("Makefile").matches(of: /(?m)^([a-z][a-z-]*):/).map(\.1))
