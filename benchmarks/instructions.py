@@ -103,15 +103,19 @@ def per_push(rig, name, arguments, pushes):
     out = rigs.ROOT / ".build" / "performance" / f"{re.sub('[ ,]+', '-', name)}.out"
     out.parent.mkdir(exist_ok=True)
     log = out.with_suffix(".log")
-    counted = out.with_name(f"{out.name}.2")
-    counted.unlink(missing_ok=True)
+    for old in out.parent.glob(f"{out.name}*"):
+        old.unlink()
     run = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--dump-before={LIMIT}", f"--callgrind-out-file={out}",
          f"--log-file={log}", rig.folder / "lamplighter-bench", *map(str, arguments)],
         env=dict(os.environ, GLIBC_TUNABLES=TUNABLES), capture_output=True, text=True)
     if run.returncode != 0:
         rigs.fail(f"{name} has failed under valgrind: {run.stderr[-500:]}{log.read_text()[-500:]}")
-    return {part: round(count / pushes, 2) for part, count in Profile(counted).counts.items()}
+    files = sorted(path.name for path in out.parent.glob(f"{out.name}*"))
+    if files != [out.name, f"{out.name}.1", f"{out.name}.2"]:
+        rigs.fail(f"{name} has asked for its CPU at other times than before and after what counts: {files}")
+    counts = Profile(out.with_name(f"{out.name}.2")).counts
+    return {part: round(count / pushes, 2) for part, count in counts.items()}
 
 
 def measure():

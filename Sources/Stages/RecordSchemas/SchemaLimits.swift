@@ -26,7 +26,7 @@ package struct SchemaLimits: Sendable {
     package static let depthMax = 60
     /// The longest decimal: 308 digits.
     package static let decimalBytesMax = 128
-    /// As many as Avro's decimals may have here; those of databases are smaller.
+    /// As many as Avro's decimals may have here, and as PostgreSQL's `numeric(p, s)`.
     package static let decimalScales = -1000...1000
 
     /// How many steps a value may take: many times what an honest value of its size does, and few
