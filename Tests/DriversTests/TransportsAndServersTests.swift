@@ -75,6 +75,7 @@ internal import Testing
         #expect(outcomes.count == 6000)
         #expect(
             outcomes.allSatisfy { $0.status == 200 || [.unknown, .unprocessed].contains($0.kind) })
+        #expect(outcomes.count { $0.status == 200 } > 3000)
         let connects = Int(bench.connectionCounts.connects)
         #expect(connects >= 6 && connects <= 12)
         let unknown = outcomes.filter { $0.kind == .unknown }.count

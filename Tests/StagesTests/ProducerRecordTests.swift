@@ -553,6 +553,8 @@ internal import Testing
         let skip = Self.documents { $0.missing = .skip }
         let missing = try Self.reason(#"{"number":7}"#, skip)
         #expect(missing.contains("/id") && missing.hasSuffix("(missing: skip)"), "\(missing)")
+        let torn = try Self.reason(#"{"id":"#, skip)
+        #expect(!torn.isEmpty && !torn.contains("missing: skip"), "\(torn)")
         let push = Self.documents {
             $0.missing = .skip
             $0.push.payload = try! PushTemplate(
