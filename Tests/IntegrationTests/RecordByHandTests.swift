@@ -55,6 +55,17 @@ struct `One record or push by hand` {
         }
     }
 
+    @Test func `push says that APNs may have what was sent and not answered`() async throws {
+        let token = TestToken()
+        fleet.simulator.perform(
+            .rules([ScriptedRule(tokenPrefix: token.hex, answer: .reset(2))]))
+        defer { fleet.simulator.perform(.rules([])) }
+        let lost = try await fleet.command(
+            ["push", "--environment", "production", "--app", TestApp.home], input: token.hex + "\n")
+        #expect(lost.status == 69, "\(lost.output)")
+        lost.expect("leaves the push unanswered", "APNs may have it")
+    }
+
     @Test func `push sends the headers that a worker would`() async throws {
         let token = TestToken()
         let alert = try await fleet.command(

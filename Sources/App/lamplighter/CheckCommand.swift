@@ -271,7 +271,7 @@ struct CheckCommand: AsyncParsableCommand {
                     configuration: configuration, plan: plan, keys: keys, timeout: .seconds(15),
                     logger: logger(configuration.log))
                 guard let answer, answer.outcome.kind == .answered else {
-                    throw push.unanswered(configuration, plan, keys)
+                    throw push.unanswered(answer, configuration, plan, keys)
                 }
                 try judge(answer, of: pool, push.place(configuration, plan))
             }

@@ -80,7 +80,7 @@ struct PushCommand: AsyncParsableCommand {
             configuration: configuration, plan: plan, keys: keys, timeout: .seconds(20),
             logger: ConfigurationOption.logger(configuration.log))
         guard let answer, answer.outcome.kind == .answered else {
-            throw push.unanswered(configuration, plan, keys)
+            throw push.unanswered(answer, configuration, plan, keys)
         }
         let report = PushReport(push, topic: plan.routing[push.route].apnsTopic, answer)
         print(json ? try report.json() : report.text)

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSDelivery
+import Delivery
 import Entrypoint
 import PushModel
 import Worker
@@ -15,12 +16,15 @@ extension SinglePush {
     }
 
     /// Why nobody has answered, and what to do. Blocks for some seconds.
+    ///
+    /// - Parameter answer: what has come instead of an answer of APNs's, if anything.
     func unanswered(
-        _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys
+        _ answer: Answer?, _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys
     ) -> Failure {
         let finding = probe(configuration: configuration, plan: plan, keys: keys)
+        let doubt = answer?.outcome.kind == .unknown ? ". The push was sent: APNs may have it" : ""
         return Failure(
             finding.isConfiguration ? .configuration : .unavailable,
-            "\(place(configuration, plan)) \(finding.wrong): \(finding.remedy)")
+            "\(place(configuration, plan)) \(finding.wrong): \(finding.remedy)\(doubt)")
     }
 }
