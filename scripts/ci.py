@@ -80,8 +80,9 @@ def steps(is_full):
     yield make("first push", "run-local", "LOCAL=debug", after=("build",))
     yield make(TESTS, "test", after=("first push",),
                variables=(("LAMPLIGHTER_SEEDS", "200"), ("STALL_SECONDS", "120")) if is_full else ())
-    # Counts instructions, which no other program changes: it has the time that the tests leave.
-    yield make("performance", "check-performance", after=("first push",), niceness=15, variables=form)
+    # Counts instructions, which no other program changes. It is a little less urgent than the tests: with
+    # nice 15 a hundredth of a core is left to it, and pushes wait for half a minute.
+    yield make("performance", "check-performance", after=("first push",), niceness=5, variables=form)
     # After the tests, which watch the time, and no more at a time: each of them runs several programs.
     for queue in QUEUES:
         before = (TESTS,)
