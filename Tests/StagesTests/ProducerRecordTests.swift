@@ -169,6 +169,10 @@ internal import Testing
     @Test(arguments: [
         ("Kg==", 0, "order-42"), ("Dzw=", 2, "order-39.00"), ("AA==", 2, "order-0.00"),
         ("Kg==", -1, "order-420"), ("/w==", 1, "order--0.1"), ("42", 2, "order-42"),
+        ("Kg==", 300, "order-0." + String(repeating: "0", count: 298) + "42"),
+        ("Kg==", -300, "order-42" + String(repeating: "0", count: 300)), ("AA==", -1000, "order-0"),
+        ("Kg==", 1001, "order-Kg=="), ("Kg==", -1001, "order-Kg=="),
+        ("Kg==", .max, "order-Kg=="), ("Kg==", .min, "order-Kg=="),
     ])
     func `a decimal is read by the schema beside it`(text: String, scale: Int, expected: String) {
         let schema = #"""
@@ -610,6 +614,18 @@ internal import Testing
                 ["99999999999999999999999999999999999999999", #""1e40""#, "1e40", "-1e400"],
                 ["100000000000000000000000000000000000000000", #""1e41""#, "1e41", "1e400"]
             ),
+            (
+                // The longest decimals that are made of Avro's and Protobuf's.
+                .above(2),
+                [
+                    longText("9", zeros: 1308), longText("+9", zeros: 1307),
+                    longText("3.", zeros: 1306, "1"),
+                ],
+                [
+                    longText("-9", zeros: 1307), longText("0.", zeros: 1306, "1"),
+                    longText("9", zeros: 1309),
+                ]
+            ),
             (.below(2), ["1", "-1e9"], ["2", "null"]), (.atLeast(2), ["2"], ["1.999"]),
             (.atMost(2), ["2"], ["2.001", "null"]),
             // As doubles, each of these is its neighbour.
@@ -697,4 +713,9 @@ internal import Testing
             refusal { _ = try decodeEvent(#"{"id":1,"c":"widget"}"#, binding: binding) }
                 == .missingField)
     }
+}
+
+/// A text of digits in JSON.
+private func longText(_ start: String, zeros: Int, _ end: String = "") -> String {
+    "\"" + start + String(repeating: "0", count: zeros) + end + "\""
 }

@@ -179,6 +179,20 @@ internal import Testing
                 == "{\"price\":\"\(digits)\",\"all\":[\"\(digits)\",\"\(digits)\"]}")
     }
 
+    @Test func `a decimal in parts, and one in a map`() throws {
+        let schema = """
+            import "confluent/type/decimal.proto";
+            message M { optional confluent.type.Decimal price = 1; map<string, confluent.type.Decimal> by = 2; }
+            """
+        let value = ProtobufBytes().message(1, ProtobufBytes().bytes(1, [0x0F, 0x3C]))
+            .message(1, ProtobufBytes().varint(3, 2))
+            .message(2, ProtobufBytes().string(1, "k").message(2, ProtobufBytes().bytes(1, [7])))
+            .message(2, ProtobufBytes().string(1, "none"))
+        #expect(
+            try ProtobufFixture.json(schema, value)
+                == #"{"price":"39.00","by":{"k":"7","none":"0"}}"#)
+    }
+
     @Test(arguments: [
         ProtobufBytes().varint(3, 1001), ProtobufBytes().varint(3, -1001),
         ProtobufBytes().varint(3, Int64(Int32.max)), ProtobufBytes().varint(3, Int64(Int32.min)),

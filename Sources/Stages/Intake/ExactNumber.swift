@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import RecordSchemas
 internal import Simdjson
 
 /// A number in JSON, or in a text of digits. Whole numbers are exact, however large: an identifier
@@ -109,7 +110,7 @@ private struct DecimalText {
     private let exponent: Int
 
     /// A longer text is no number that anybody compares.
-    private static let bytesMax = 1000
+    private static let bytesMax = SchemaLimits.decimalTextBytesMax
     private static let zero = UInt8(ascii: "0")
 
     init?(_ text: UnsafeRawBufferPointer) {

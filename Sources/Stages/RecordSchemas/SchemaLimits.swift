@@ -28,6 +28,9 @@ package struct SchemaLimits: Sendable {
     package static let decimalBytesMax = 128
     /// As many as Avro's decimals may have here, and as PostgreSQL's `numeric(p, s)`.
     package static let decimalScales = -1000...1000
+    /// The longest text of digits that is made of a decimal, with its sign: 308 digits and a zero for each
+    /// power of ten.
+    package static let decimalTextBytesMax = 1 + 308 + decimalScales.upperBound
 
     /// How many steps a value may take: many times what an honest value of its size does, and few
     /// enough to be over at once. Values that take no bytes, such as an array of a billion

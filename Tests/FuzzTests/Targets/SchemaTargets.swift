@@ -114,7 +114,7 @@ enum ProtobufValuesTarget {
             """
             import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto";
             import "google/protobuf/struct.proto"; import "google/protobuf/wrappers.proto";
-            import "google/protobuf/field_mask.proto";
+            import "google/protobuf/field_mask.proto"; import "confluent/type/decimal.proto";
             message M {
               optional int32 id = 1; optional string s = 2; repeated M a = 3; map<string, int64> m = 4;
               repeated int32 r = 5; optional double d = 6; optional float f = 7;
@@ -123,9 +123,12 @@ enum ProtobufValuesTarget {
               optional google.protobuf.Int64Value w = 13; optional google.protobuf.FieldMask k = 14;
               repeated string z = 15; map<int32, M> p = 16; enum E { N = 0; } repeated E e = 17;
               map<string, google.protobuf.Timestamp> q = 18; repeated google.protobuf.Value v = 19;
+              optional confluent.type.Decimal g = 20; map<string, confluent.type.Decimal> h = 21;
             }
             """.utf8))
-    private static let wanted = ["/id", "/a/0/s", "/a/1/id", "/m/k", "/x/r", "/p/1/id", "/r/2"]
+    private static let wanted = [
+        "/id", "/a/0/s", "/a/1/id", "/m/k", "/x/r", "/p/1/id", "/r/2", "/g", "/h/k",
+    ]
     private static let programs: [ProtobufProgram] = [[""], wanted].map {
         try! ProtobufProgram(schema, root: 0, Projection(pointers: $0)!)
     }
