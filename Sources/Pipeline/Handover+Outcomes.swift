@@ -21,6 +21,7 @@ extension Handover {
         let slot = outcome.slot
         let route = book.pushes.route(of: slot)
         if book.traces.isFollowing { book.trace(outcome, now: now) }
+        if book.canary.isFollowing { book.canaryAnswered(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
             recent.accepted(slot, route, book.slab, now: now)
             let push = book.pushes.accepted(slot)
@@ -246,6 +247,11 @@ extension Handover {
     ) {
         let slot = outcome.slot
         if book.endIfOrphaned(slot, now: now) { return }
+        // A canary's token may be dead: its answer proves the way as well, and so does the next.
+        if book.isOfCanary(slot) {
+            book.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
+            return book.end(slot, now: now)
+        }
         // Without room the token stays as it is: the next answer that calls it dead says so again.
         guard isDeathBelieved(outcome, route: route, &book, &breakers, now: now),
             outbox.hasRoomForSuppressions(book)

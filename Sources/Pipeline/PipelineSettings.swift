@@ -86,6 +86,8 @@ package struct PipelineSettings: Sendable {
     /// Seeds jitter and hash tables.
     package var seed: UInt64 = 0
     package var events = EventSettings()
+    /// The operator's own events, which this worker writes; nil writes none.
+    package var canary: CanarySettings?
     /// Which events are traced; nil traces none.
     package var tracing: TraceSettings?
     /// The names of the subscribed topics in their order, with which dead letters say where an

@@ -40,6 +40,8 @@ struct PushBook: ~Copyable {
     var correlations = RecentCorrelations()
     /// The events that are traced.
     var traces: TraceBook
+    /// The operator's own events.
+    var canary: Canary
     /// How far apart pushes to one token are.
     var pacing: Pacing
     /// How many pushes tokens were sent today.
@@ -77,6 +79,7 @@ struct PushBook: ~Copyable {
         payloadPushes = PayloadPushes(seed: settings.seed)
         origins = OriginTopics(settings.eventTopics)
         traces = TraceBook(settings.tracing, seed: settings.seed)
+        canary = Canary(settings.canary, routing: routing)
         tally = PushTally(routing: routing)
         pacing = Pacing(routing: routing, settings: settings)
         budgets = TokenBudgets(settings.budgets)

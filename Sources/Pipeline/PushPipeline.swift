@@ -220,6 +220,24 @@ package struct PushPipeline: ~Copyable {
             &book, &late, &outbox, deferral)
     }
 
+    // MARK: Canaries
+
+    /// The operator's own events, for the status.
+    package var canary: Canary { book.canary }
+
+    /// When `nextCanary` wants to be asked again.
+    package var canaryLooksAt: MonotonicTime { book.canary.looksAt }
+
+    /// The next canary, if it is due: see `Canary.next`.
+    package mutating func nextCanary(partitions: [Int32], now: Now) -> Canary.Record? {
+        book.canary.next(partitions: partitions, now: now)
+    }
+
+    /// Kafka has acknowledged a canary; or has not, for this reason.
+    package mutating func canaryAcknowledged(_ number: UInt64, refusal: String?) {
+        book.canary.acknowledged(number, refusal: refusal)
+    }
+
     /// The operator asked for this record not to be read (`kafka.skip`).
     package mutating func skippedRecord(of id: AssignmentID, offset: Int64, now: Now) {
         let position = book.tracker.received(id, offset: offset, now: now.monotonic)

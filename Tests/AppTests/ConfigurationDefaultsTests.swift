@@ -29,6 +29,7 @@ import Testing
         ("planning.budget.controls", "0", "1440", "-1", "1441"),
         ("planning.budget.widgets", "0", "1440", "-1", "1441"),
         ("planning.budget.background", "0", "1440", "-1", "1441"),
+        ("canary.every", "10s", "1h", "9999ms", "3601s"),
         ("deadLetters.repeatAfter", "0s", "24h", "-1s", "86401s"),
         ("delivery.threads", "1", "64", "0", "65"),
         ("delivery.attemptsMax", "1", "100", "0", "101"),
@@ -220,6 +221,7 @@ private let defaults = """
     deadLetters.tokensMax: 500
     deadLetters.eventBytesMax: 64KiB
     deadLetters.repeatAfter: 1h
+    canary.subject: lamplighter-canary
     health.host: 127.0.0.1
     admin.host: 127.0.0.1
     otlp.interval: 15s

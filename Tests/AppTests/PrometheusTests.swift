@@ -78,6 +78,9 @@ internal import Testing
         status.deadLetters = [LetterKind(reason: "BadDeviceToken", topic: "orders"): 6]
         status.budgets = [BudgetUse(type: .widgets, limit: 60, tokensOver: 8, pushesOver: 9)]
         status.memory = [WorkerStatus.PartMemory(part: "index", bytes: 7)]
+        status.canary = .sample(
+            at: status.at, silence: .seconds(4),
+            proof: .cameThrough(status: 200, after: .milliseconds(84)))
         status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")
         status.process.cpuTime = .milliseconds(1250)
         (status.process.fileDescriptors, status.process.fileDescriptorsMax) = (70, 1024)

@@ -170,6 +170,9 @@ internal import Testing
         State(sentence: "This worker's clock is 24 h ahead", severity: .warning) {
             $0.clockDoubt = ClockDoubt(deferred: 3, partitions: 1, lead: .seconds(86_400))
         },
+        State(sentence: "No canary has come through to APNs for 4 min") {
+            $0.canary = .sample(at: $0.at, silence: .seconds(240))
+        },
         State(sentence: "The worker has started without the restrictions") {
             $0.lacksRestrictions = true
         },

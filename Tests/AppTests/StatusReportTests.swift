@@ -89,6 +89,9 @@ internal import Testing
         (misplaced.count, misplaced.partition) = (1204, 3)
         (misplaced.offset, misplaced.home) = (17, 5)
         status.misplaced = [.init(topic: "lamplighter.registrations", records: misplaced)]
+        status.canary = .sample(
+            at: status.at, silence: .seconds(70),
+            proof: .cameThrough(status: 410, after: .milliseconds(84)))
         status.pushes = [
             .init(
                 app: "com.example.Home", type: .controls, outcome: "accepted", reason: "",
@@ -164,6 +167,8 @@ internal import Testing
         (bare.pools[0].providerTokenAge, bare.pools[0].silence) = (nil, nil)
         (bare.pools[0].connectError, bare.pools[0].probeIn) = (nil, nil)
         (bare.breakers[0].probeIn, bare.oldestWaitingEvent) = (nil, nil)
+        bare.canary!.silence = nil
+        (bare.canary!.latest, bare.canary!.lastProof) = (nil, nil)
         bare.restrictions = [
             .topic("orders"): Restriction(
                 .pause, by: ConfiguredRestriction.by, at: WallTime(milliseconds: 0))
@@ -174,7 +179,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 21)
+        #expect(missing.count == 25)
     }
 
     @Test func `what is written is read again`() throws {
@@ -235,6 +240,8 @@ internal import Testing
                 "offsets      4 events held, 0 records unacknowledged; the oldest uncommitted event "
                     + "was read 1.2 s ago",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
+                "canary       one every 60 s, the newest that came through was written 70 s ago and took "
+                    + "84 ms; the latest: it was not read yet",
                 "restricted   app com.example.Home: limit to 500/s, by anna at "
                     + "2026-11-21T06:00:00.000Z, until 2026-11-21T07:00:00.000Z: the backend is "
                     + "slow",

@@ -25,3 +25,22 @@ extension WorkerStatus {
         return status
     }
 }
+
+extension CanaryStatus {
+    /// Of the latest canary, written 40 s before this, there is nothing to say but how far it came.
+    static func sample(
+        at: WallTime, silence: Duration?, _ stage: Canary.Stage = .unread,
+        proof: Canary.Stage? = nil
+    ) -> CanaryStatus {
+        func turn(_ number: UInt64, _ age: Duration, _ stage: Canary.Stage) -> Canary.Turn {
+            Canary.Turn(
+                number: number, partition: 3, writtenAt: at + (.zero - age),
+                beganAt: MonotonicTime(nanoseconds: 0), stage: stage)
+        }
+        return CanaryStatus(
+            topic: "events", app: "com.example.Home", subject: "canary", every: .seconds(60),
+            silence: silence, latest: turn(9, .seconds(40), stage),
+            lastProof: proof.map { turn(4, .seconds(300), $0) },
+            counts: Canary.Counts(written: 9, cameThrough: 4))
+    }
+}

@@ -33,6 +33,8 @@ struct TestPlan: Sendable {
     var streamsMax: Int?
     /// `deadLetters.repeatAfter`: zero writes a letter for each failure.
     var repeatAfter = Duration.zero
+    /// Whether each worker writes a canary each 10 s, the shortest period.
+    var writesCanaries = false
     /// `queue.buffering.max.messages` of the workers' producers.
     var producerRecordsMax = 100_000
 
@@ -70,6 +72,9 @@ struct TestPlan: Sendable {
             let name = configuration.topics[topic]
             let place = configuration.events.firstIndex { $0.topic == name }!
             configuration.events[place].binding = binding
+        }
+        if writesCanaries {
+            configuration.canary = [("every", "10s"), ("app", TestApp.home)]
         }
         if allowsKindWide { configuration.intake = [("allowKindWide", "true")] }
         if let schemaRegistry {

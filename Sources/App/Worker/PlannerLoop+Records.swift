@@ -65,6 +65,9 @@ extension PlannerLoop {
     mutating func collectAcknowledgements(now: Now) -> Bool {
         producer.poll(now: now) { ticket, error in
             let answer = RecordAnswer(error)
+            if ticket & Self.canaryTicket != 0 {
+                return canaryAnswered(ticket, answer)
+            }
             let outlet = outlets.indices.first {
                 outlets[$0].reported(ticket, cause: answer.cause, now: now)
             }

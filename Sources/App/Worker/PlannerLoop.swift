@@ -184,7 +184,9 @@ struct PlannerLoop: ~Copyable {
             let steps = pipeline.advanceFanOuts(steps: TurnBudget.fanOutSteps, now: now)
             return steps == TurnBudget.fanOutSteps
         case .handOver: return handOver(now: now)
-        case .records: produceRecords(now: now)
+        case .records:
+            produceRecords(now: now)
+            writeCanary(now: now)
         case .offsets: if lifecycle.schedule.isStoreDue(now) { storeOffsets(now: now) }
         case .watch:
             if watch.mustReportBreakers(opened: pipeline.breakersOpened, now: now.monotonic) {

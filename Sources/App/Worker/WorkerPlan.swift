@@ -22,6 +22,8 @@ package struct WorkerPlan: Sendable {
     package var bindings: [TopicBinding]
     /// The binding of the topic that shards are written to; nil if no topic can take them.
     var shardBinding: Int?
+    /// The binding of the topic that canaries are written to; nil if none are.
+    var canaryBinding: Int?
     package var tableTopics: [String]
     /// The partitions of `consumedTopics` together; nil where Kafka has not said.
     var consumedPartitions: Int?
@@ -61,6 +63,14 @@ package struct WorkerPlan: Sendable {
         return position < producedPartitions.count ? max(1, producedPartitions[position]) : 1
     }
 
+    /// The position of the canaries' topic in `producedTopics`; nil if none are written.
+    var canariesProduced: Int? {
+        guard let canaryBinding else { return nil }
+        return canaryBinding == shardBinding ? Self.shardsProduced : producedTopics.count - 1
+    }
+
+    package var canaryTopic: String? { canaryBinding.map { eventTopics[$0] } }
+
     /// The position of `deferredTopic` in `consumedTopics`.
     var deferredConsumed: Int { eventTopics.count }
 
@@ -79,6 +89,12 @@ package struct WorkerPlan: Sendable {
         producedTopics = [topics.suppressions, topics.deadLetters, topics.deferred]
         shardBinding = bindings.firstIndex(where: \.holdsOwnEvents)
         if let shardBinding { producedTopics.append(eventTopics[shardBinding]) }
+        if configuration.canary.every != nil {
+            canaryBinding = configuration.canaryBinding(of: bindings)
+        }
+        if let canaryBinding, canaryBinding != shardBinding {
+            producedTopics.append(eventTopics[canaryBinding])
+        }
         precondition(
             tableTopics[Self.registrationsTable] == topics.registrations
                 && tableTopics[Self.suppressionsTable] == topics.suppressions
@@ -86,7 +102,7 @@ package struct WorkerPlan: Sendable {
                 && producedTopics[Self.suppressionsProduced] == topics.suppressions
                 && producedTopics[Self.deadLettersProduced] == topics.deadLetters
                 && producedTopics[Self.deferredProduced] == topics.deferred
-                && producedTopics.count <= Self.shardsProduced + 1,
+                && producedTopics.count <= Self.shardsProduced + 2,
             "a position names another topic")
         shutdownTimeout = configuration.delivery.shutdownTimeout
         skipped = Set(configuration.kafka.skip)
@@ -226,6 +242,11 @@ extension PipelineSettings {
             tracing = TraceSettings(ratio: configuration.otlp.sampling) { token in
                 Hexadecimal.encode(SHA256Digest.of(Array(token)).prefix(8))
             }
+        }
+        if let every = configuration.canary.every {
+            canary = CanarySettings(
+                every: every, app: configuration.canaryApp ?? "",
+                subject: configuration.canary.subject, worker: .random(in: .min ... .max))
         }
         self.eventTopics = eventTopics
         seed = UInt64.random(in: .min ... .max)

@@ -18,10 +18,12 @@ struct NeededRights {
         group = configuration.kafka.group
         read = plan.eventTopics + plan.tableTopics + [plan.deferredTopic]
         // The first three are suppressions, dead letters and deferred pushes. Shards go to an event
-        // topic. Where the first that is tried stores a record, compaction takes it away again.
+        // topic, and so do canaries, which need the right. Where the first that is tried stores a
+        // record, compaction takes it away again.
         let produced = plan.producedTopics
-        write = [produced[0], produced[2], produced[1]]
-        shards = plan.producedTopics.dropFirst(3).first
+        let canaries = plan.canaryTopic
+        write = [produced[0], produced[2], produced[1]] + (canaries.map { [$0] } ?? [])
+        shards = produced.dropFirst(3).first { $0 != canaries }
     }
 
     struct Finding {

@@ -56,10 +56,11 @@ package struct WorkerConfiguration: Sendable {
     /// Properties of librdkafka.
     package var properties: [String: String]
     /// Additional keys of the section `delivery`, with values in YAML; likewise `kafka`, `intake`,
-    /// `planning` and `apns`.
+    /// `canary`, `planning` and `apns`.
     package var delivery: [(key: String, value: String)] = []
     package var kafka: [(key: String, value: String)] = []
     package var intake: [(key: String, value: String)] = []
+    package var canary: [(key: String, value: String)] = []
     package var planning: [(key: String, value: String)] = []
     /// `planning.minimumGap`, in YAML. The checker knows of no gap: by default there is none, not
     /// even between background pushes.
@@ -131,6 +132,7 @@ package struct WorkerConfiguration: Sendable {
           holdMax: \(holdMax.notation)
         \(lines(delivery.map { ($0.key, $0.value) }, indent: 2))
         \(section("intake", intake.map { ($0.key, $0.value) }))
+        \(section("canary", canary.map { ($0.key, $0.value) }))
         deadLetters: {repeatAfter: \(repeatAfter.notation)}
         \(section("planning", [("minimumGap", minimumGap)] + planning.map { ($0.key, $0.value) }))
         apns:

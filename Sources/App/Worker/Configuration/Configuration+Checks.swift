@@ -26,6 +26,7 @@ extension Configuration {
         apns.checkPushTypes(&reader)
         checkFiles(&reader)
         checkOTLP(&reader)
+        checkCanary(&reader)
         checkOrders(&reader)
         checkRestrictions(&reader)
         checkMinimumGaps(&reader)

@@ -17,6 +17,9 @@ extension Configuration {
                 "deadLetters", \.deadLetters, DeadLetters.keys,
                 "What is written down of a push that failed for good."),
             .section(
+                "canary", \.canary, Canary.keys,
+                "Events of the operator's own, which show that pushes arrive."),
+            .section(
                 "health", \.health, Health.keys,
                 "Where probes (`/livez`, `/readyz`, `/startupz`) and `/metrics` are served."),
             .section(

@@ -15,6 +15,7 @@ package struct Configuration: Sendable {
     package var deadLetters = DeadLetters()
     package var health = Health()
     package var admin = Admin()
+    package var canary = Canary()
     package var otlp = OTLP()
     package var registrar = Registrar()
     package var log = Log()

@@ -24,6 +24,7 @@ struct Diagnosis {
         checkEvents()
         // Others suffer from it, and restrictions may be many.
         checkDeferred()
+        checkCanary()
         checkClock()
         checkRestrictions()
         checkWithheldEvents()

@@ -70,6 +70,7 @@ extension PlannerLoop {
         status.hasRoomForEvents = pipeline.hasRoomForEvents
         status.lacksRestrictions = restrictionsWait.isGivenUp
         status.clockDoubt = clockDoubt(now: now)
+        status.canary = canaryStatus(now: now)
         status.holdMax = max(
             plan.pipeline.holdMax, plan.pipeline.registrationGrace, plan.pipeline.spread)
         status.promptTypes = promptTypes

@@ -14,6 +14,7 @@ extension StatusReport {
             ("latency", latencyText), ("waiting", waitingText), ("offsets", offsetsText),
             ("index", indexText),
         ]
+        rows += canary.map { [("canary", $0.text)] } ?? []
         rows += (restrictions ?? []).map { ("restricted", $0.text) }
         rows += pools.map { ("pool", $0.text) }
         rows += breakers.flatMap(\.rows)
@@ -233,6 +234,21 @@ extension StatusReport.Budget {
 extension StatusReport.SubjectOverBudget {
     fileprivate var text: String {
         "\(subject) of \(app): \(pushes.counted("push", plural: "pushes"))"
+    }
+}
+
+extension StatusReport.Canary {
+    fileprivate var text: String {
+        let period = "one every \(StatusReport.seconds(everySeconds))"
+        guard let silentSeconds else {
+            return "\(period), none while this worker has no partition of its topic"
+        }
+        let proof =
+            latencySeconds.map {
+                "the newest that came through was written \(StatusReport.seconds(silentSeconds)) ago "
+                    + "and took \(Int(($0 * 1000).rounded())) ms"
+            } ?? "none has come through in \(StatusReport.seconds(silentSeconds))"
+        return "\(period), \(proof)" + (latest.map { "; the latest: \($0)" } ?? "")
     }
 }
 

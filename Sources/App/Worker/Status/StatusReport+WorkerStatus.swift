@@ -67,6 +67,7 @@ extension StatusReport {
                 pushes: $0.pushes)
         }
         demand = Demand(status.demand)
+        canary = status.canary.map(Canary.init)
         pushes = status.pushes.map {
             Push(
                 app: $0.app, type: $0.type.name, outcome: $0.outcome, reason: $0.reason,
@@ -193,6 +194,17 @@ extension StatusReport.Demand {
         }
         topics = demand.topics.map { Part(name: $0.topic, pushes: $0.pushes) }
         apps = demand.apps.map { Part(name: $0.app, pushes: $0.pushes) }
+    }
+}
+
+extension StatusReport.Canary {
+    fileprivate init(_ canary: CanaryStatus) {
+        self.init(
+            everySeconds: canary.every.shown, silentSeconds: canary.silence?.shown,
+            latencySeconds: canary.latency?.shown,
+            lastSuccessAt: canary.lastProof?.writtenAt.rfc3339,
+            latest: canary.latest?.words.printable, written: canary.counts.written,
+            cameThrough: canary.counts.cameThrough)
     }
 }
 

@@ -41,6 +41,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var subjectsOverBudget: [SubjectOverBudget]?
     /// Nil in the report of a worker from before it was followed.
     package var demand: Demand?
+    /// Nil where no canaries are written.
+    package var canary: Canary?
 
     /// What the worker is to its consumer group.
     package enum Membership: String, Codable, Sendable {
@@ -139,6 +141,20 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @Nullable package var providerTokenAgeSeconds: Double?
         @Nullable package var silentSeconds: Double?
         @Nullable package var nextProbeSeconds: Double?
+    }
+
+    package struct Canary: Codable, Sendable, Equatable {
+        package var everySeconds: Double
+        /// How long ago the newest was written that has come through; nil while none may be written.
+        @Nullable package var silentSeconds: Double?
+        /// How long that one took.
+        @Nullable package var latencySeconds: Double?
+        /// When the newest that has come through was written.
+        @Nullable package var lastSuccessAt: String?
+        /// What has become of the latest.
+        @Nullable package var latest: String?
+        package var written: Int
+        package var cameThrough: Int
     }
 
     package struct Breaker: Codable, Sendable, Equatable {

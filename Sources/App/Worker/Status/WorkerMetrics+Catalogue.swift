@@ -443,6 +443,35 @@ extension WorkerMetrics {
             "Partitions of events that are not read, since this worker's clock is more than ten "
                 + "minutes ahead of the records that are being written."
         ) { $0.clockDoubt.partitions },
+        metric(
+            "lamplighter_canary_period_seconds", .gauge, labels: [],
+            "How often this worker writes a canary, an event of the operator's own (`canary.every`); "
+                + "no series where none are written."
+        ) { status in
+            status.canary.map { [MetricFamily.Series(.number($0.every.seconds))] } ?? []
+        },
+        metric(
+            "lamplighter_canary_silence_seconds", .gauge, labels: [],
+            "How long ago the newest canary was written that has come through to APNs, or since when "
+                + "this worker might have written one; no series while it has no partition to write to."
+        ) { status in
+            status.canary?.silence.map { [MetricFamily.Series(.number($0.seconds))] } ?? []
+        },
+        metric(
+            "lamplighter_canary_latency_seconds", .gauge, labels: [],
+            "The time from writing the newest canary that has come through to APNs's answer."
+        ) { status in
+            status.canary?.latency.map { [MetricFamily.Series(.number($0.seconds))] } ?? []
+        },
+        metric(
+            "lamplighter_canaries_total", .counter, labels: ["outcome"],
+            "Canaries that this worker has `written`, and those of them that `cameThrough`: APNs has "
+                + "answered 200, or 410 for a token that is dead."
+        ) { status in
+            guard let counts = status.canary?.counts else { return [] }
+            return labelled(
+                "outcome", [("written", counts.written), ("cameThrough", counts.cameThrough)])
+        },
         gauge(
             "lamplighter_restrictions_unread",
             "1 while the worker sends though it could not read the restrictions when it started: "

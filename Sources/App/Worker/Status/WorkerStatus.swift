@@ -102,6 +102,8 @@ struct WorkerStatus: Sendable {
     var hasRoomForEvents = true
     /// Whether events are read though the restrictions could not be.
     var lacksRestrictions = false
+    /// The operator's own events; nil where none are written.
+    var canary: CanaryStatus?
     /// What is kept from ending since the worker's clock may be ahead.
     var clockDoubt = ClockDoubt()
     /// How long an event that nothing delays may hold its offset: the longest wait of a push, or

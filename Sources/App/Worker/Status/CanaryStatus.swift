@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Pipeline
+internal import PushModel
+
+/// What is known of the operator's canaries.
+struct CanaryStatus: Sendable {
+    var topic: String
+    var app: String
+    var subject: String
+    var every: Duration
+    /// How long ago the newest was written that has come through to APNs, or since when this worker
+    /// might have written one; nil while it has no partition of the topic.
+    var silence: Duration?
+    var latest: Canary.Turn?
+    /// The newest that has come through.
+    var lastProof: Canary.Turn?
+    var counts = Canary.Counts()
+
+    /// Whether two in succession have not come through within a period.
+    var isMissing: Bool { silence.map { $0 > every * Canary.patience } ?? false }
+
+    /// How long the newest that has come through took.
+    var latency: Duration? {
+        guard case .cameThrough(_, let after) = lastProof?.stage else { return nil }
+        return after
+    }
+}
+
+extension Canary.Turn {
+    /// What has become of it.
+    var words: String {
+        switch stage {
+        case .unacknowledged: "Kafka has not acknowledged it"
+        case .refused(let cause): "Kafka has not taken it (\(cause))"
+        case .unread: "it was not read yet"
+        case .ended(.unmatched): "nobody is registered for its subject"
+        case .ended(let outcome): "it was read, and ended as \(outcome)"
+        case .suppressed: "its token is suppressed"
+        case .sent(nil): "it was read, and its push waits to be sent"
+        case .sent(let last?): "APNs has not taken its push: \(last)"
+        case .cameThrough(let status, let after):
+            "APNs answered \(status) after \(Int((after / .milliseconds(1)).rounded())) ms"
+        }
+    }
+
+    fileprivate func remedy(_ status: CanaryStatus) -> String {
+        switch stage {
+        case .ended(.unmatched), .suppressed:
+            "register one token for the subject \(status.subject) of \(status.app), such as a "
+                + "development device's: docs/operations.md has the command"
+        case .ended:
+            "compare canary.app and canary.subject with the topic's binding and with what operators "
+                + "have dropped (lamplighter restrictions)"
+        default:
+            "see what else is reported here; if it is nothing, lamplighter explain --subject "
+                + "\(status.subject) shows what its token waits for"
+        }
+    }
+}
+
+extension Diagnosis {
+    mutating func checkCanary() {
+        guard let canary = status.canary, canary.isMissing, let latest = canary.latest else {
+            return
+        }
+        let age = max(.zero, status.at - latest.writtenAt)
+        report(
+            .error,
+            "no canary has come through to APNs for \((canary.silence ?? .zero).rounded), and one is "
+                + "written every \(canary.every.rounded): of the latest, written \(age.rounded) ago to "
+                + "\(canary.topic)/\(latest.partition), \(latest.words.printable)",
+            latest.remedy(canary))
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import Planning
+internal import PushModel
+
+/// Tells the `Canary` of what happens. None of it is inlined: the path of other pushes has nothing of it
+/// but a look at a flag.
+extension PushBook {
+    /// - Parameter isAsked: whether a push was made or joined for the event.
+    @inline(never)
+    mutating func canaryRead(
+        _ event: Event, _ position: RecordPosition, _ outcome: ListOutcome, isAsked: Bool
+    ) {
+        let stage: Canary.Stage =
+            switch outcome {
+            // Several tokens: which of them was sent a push is not known.
+            case .walking: .sent(last: nil)
+            case .known(.matched): isAsked ? .sent(last: nil) : .suppressed
+            case .known(let outcome): .ended(outcome)
+            }
+        canary.read(event, at: position, stage)
+    }
+
+    @inline(never)
+    mutating func canaryAnswered(_ outcome: PushOutcome, now: Now) {
+        guard let turn = canary.turn(at: pushes[outcome.slot].content.origin) else { return }
+        switch outcome.kind {
+        case .answered:
+            let reason =
+                outcome.reason == .unknown ? slab.reasonText(outcome.slot) : outcome.reason.name
+            canary.ended(
+                turn, status: outcome.status, text: "\(outcome.status) \(reason)", now: now)
+        case .unprocessed: canary.ended(turn, status: nil, text: "not processed", now: now)
+        case .unknown: canary.ended(turn, status: nil, text: "no answer", now: now)
+        case .expired: canary.ended(turn, status: nil, text: "expired", now: now)
+        }
+    }
+
+    /// Whether the push is of a canary, of this worker or another.
+    func isOfCanary(_ slot: UInt32) -> Bool {
+        guard canary.isOn else { return false }
+        let content = pushes[slot].content
+        let app = routing[pushes.route(of: slot)].app
+        return canary.isAbout(subject(content.subject, tag: content.subjectTag, app: app), of: app)
+    }
+}
