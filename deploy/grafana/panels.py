@@ -82,6 +82,13 @@ ROWS = [
           (largest("lamplighter_oldest_uncommitted_seconds"), "offset that is held"),
           (largest("lamplighter_offset_hold_allowed_seconds"), "offset, as long as it may be held")], ""),
         ("Event to acceptance, all types", "heatmap", "s", [(per_second(FRESH + "_bucket", "le"), "{{le}}")], ""),
+        ("Canaries", "timeseries", "s",
+         [(largest("lamplighter_canary_silence_seconds"), "since the newest that came through was written"),
+          (largest("lamplighter_canary_period_seconds"), "period"),
+          (largest("lamplighter_canary_latency_seconds"), "to APNs's answer")],
+         "The worst of all workers; without canary.every there is nothing to see."),
+        ("Canaries that came through", "timeseries", "short",
+         [(increase("lamplighter_canaries_total", "outcome"), "{{outcome}}")], ""),
     ]),
     ("Throughput and outcomes", [
         ("Events read", "timeseries", "events/s",
