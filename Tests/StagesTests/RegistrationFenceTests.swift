@@ -14,7 +14,7 @@ private func tombstone(at offset: Int64, handler: String = "Garage") -> Registra
         partition: 0, offset: offset, key: Desk.key, handler: handler, summary: nil, writer: 7)
 }
 
-@Suite struct `What a registration desk keeps out` {
+@Suite struct `The fence of registrations` {
     @Test func `all records before an own removal count for nothing, not only the first of them`() {
         var desk = Desk.owner()
         desk.take(Desk.record(17, at: 0))

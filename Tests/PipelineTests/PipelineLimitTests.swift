@@ -13,7 +13,7 @@ internal import Testing
 @testable internal import Pipeline
 
 /// What holds exactly at a bound, and on each side of it.
-@Suite struct `Edges of the pipeline` {
+@Suite struct `Limits of the pipeline` {
     // MARK: Dead letters
 
     @Test
