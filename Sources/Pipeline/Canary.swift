@@ -39,8 +39,9 @@ package struct Canary: Sendable {
         case unread
         /// It was read, and there is no push for it.
         case ended(EventTally.Outcome)
-        /// It was read, and its token is suppressed.
-        case suppressed
+        /// It was read, and no push was made for its token: that is suppressed, or still waits for its
+        /// minimum gap.
+        case withoutPush
         /// Its push is on its way. What became of the last request, if there was one: a status with
         /// APNs's reason, or why there is none.
         case sent(last: String?)
@@ -125,11 +126,10 @@ package struct Canary: Sendable {
     var isOn: Bool { settings != nil }
 
     /// Whether canaries are about this.
-    func isAbout(_ subject: [UInt8], of app: AppID) -> Bool {
+    func isAbout(_ subject: some Sequence<UInt8>, of app: AppID) -> Bool {
         app == self.app && settings.map { subject.elementsEqual($0.subject.utf8) } ?? false
     }
 
-    package var every: Duration? { settings?.every }
     package var latest: Turn? { turns.last }
     var turnCount: Int { turns.count }
 
@@ -187,13 +187,13 @@ package struct Canary: Sendable {
 
     // MARK: They are read
 
-    /// An event was read. Without effect if it is none of this worker's canaries.
+    /// An event was read. Without effect if it is none of this worker's canaries, as it was written.
     mutating func read(_ event: Event, at position: RecordPosition, _ stage: Stage) {
-        guard event.app == app, let turn = number(of: event).flatMap({ index(of: $0) }) else {
-            return
-        }
-        // One that is read again after a rebalance may have come through before.
-        if turns[turn].hasComeThrough { return }
+        guard let turn = number(of: event).flatMap({ index(of: $0) }),
+            isAbout(event.subject, of: event.app), turns[turn].partition == position.partition
+        else { return }
+        // It may be read again after a rebalance, or have been written twice: its push is of the first.
+        if turns[turn].hasComeThrough || turns[turn].isSent { return }
         turns[turn].position = position
         turns[turn].stage = stage
         followPushes()

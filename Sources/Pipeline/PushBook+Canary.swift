@@ -18,7 +18,7 @@ extension PushBook {
             switch outcome {
             // Several tokens: which of them was sent a push is not known.
             case .walking: .sent(last: nil)
-            case .known(.matched): isAsked ? .sent(last: nil) : .suppressed
+            case .known(.matched): isAsked ? .sent(last: nil) : .withoutPush
             case .known(let outcome): .ended(outcome)
             }
         canary.read(event, at: position, stage)

@@ -38,11 +38,14 @@ internal import Testing
             ),
             (
                 .ended(.unmatched), "nobody is registered",
-                "one token for the subject canary"
+                "one token without a minimum gap for the subject canary"
             ),
             (.ended(.dropped), "ended as dropped", "operators have dropped"),
             (.ended(.filtered), "ended as filtered", "canary.app and canary.subject"),
-            (.suppressed, "its token is suppressed", "Register one token"),
+            (
+                .withoutPush, "no push was made: its token is suppressed",
+                "Register one token without"
+            ),
             (.sent(last: nil), "its push waits", "lamplighter explain --subject canary"),
             (.sent(last: "403 InvalidProviderToken"), "push: 403 InvalidProviderToken", "explain"),
         ] as [(Canary.Stage, String, String)])

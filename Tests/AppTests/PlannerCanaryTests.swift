@@ -47,9 +47,13 @@ internal import Testing
         let script = try PlannerScript(Self.yaml)
         try await script.start([(Self.plain, 0)])
         try await script.until("a push") { script.inFlight == 1 }
+        script.passed += .milliseconds(9500)
+        script.turn()
         script.revoke([(Self.plain, 0)])
+        // The next is due while answers to what was read are awaited, for two seconds.
         script.passed += .seconds(1)
         try await script.rest()
+        #expect(script.loop.lifecycle.isDraining)
         #expect(script.status.canary?.counts.written == 1)
         script.answerAll()
         try await script.until("the answer") { script.status.canary?.lastProof?.number == 1 }

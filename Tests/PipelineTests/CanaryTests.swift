@@ -97,6 +97,51 @@ internal import Testing
         #expect(canary.latest?.stage == .unread && canary.lastProof == nil)
     }
 
+    @Test func `is not taken for an event with its ID about another subject`() throws {
+        fixture.registerControl("B", [2], shows: ["door"])
+        _ = try write()
+        fixture.event("door", #"{"id":"lamplighter-canary:ab:1","app":"com.example.Home"}"#)
+        #expect(fixture.deliverAll().count == 1)
+        #expect(canary.latest?.stage == .unread && canary.lastProof == nil)
+    }
+
+    @Test func `is not taken for a copy in another partition than it was written to`() throws {
+        register()
+        let record = try #require(next([5]))
+        fixture.pipeline.canaryAcknowledged(record.number, refusal: nil)
+        read(record)
+        #expect(fixture.deliverAll().count == 1)
+        #expect(canary.latest?.stage == .unread && canary.lastProof == nil)
+    }
+
+    @Test func `that was written twice comes through by the first`() throws {
+        register()
+        let record = try write()
+        read(record)
+        read(record)
+        fixture.answer(try #require(fixture.take().first), 200)
+        #expect(canary.lastProof?.number == record.number)
+    }
+
+    @Test func `that joins a push in its minimum gap is not called suppressed`() throws {
+        let fixture = PipelineFixture {
+            $0.canary = CanarySettings(
+                every: Self.period, app: PipelineFixture.app, subject: "canary", worker: 0xAB)
+            $0.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(1800)
+        }
+        fixture.registerControl("A", [1], shows: ["canary"])
+        for _ in 1...2 {
+            let next = fixture.pipeline.nextCanary(partitions: [0], now: fixture.now)
+            let record = try #require(next)
+            fixture.pipeline.canaryAcknowledged(record.number, refusal: nil)
+            fixture.event(nil, String(decoding: record.value, as: UTF8.self))
+            _ = fixture.deliverAll()
+            fixture.pass(Self.period)
+        }
+        let stage = fixture.pipeline.canary.latest?.stage
+        #expect(stage == .sent(last: nil))
+    }
+
     @Test func `that comes late proves its own time and no later one's`() throws {
         register()
         read(try write())
@@ -176,7 +221,7 @@ internal import Testing
         }
         _ = fixture.deliverAll()
         read(try write())
-        #expect(canary.latest?.stage == .suppressed)
+        #expect(canary.latest?.stage == .withoutPush)
     }
 
     @Test func `is written once a period, and not before Kafka has said what became of the last`()

@@ -37,7 +37,8 @@ extension Canary.Turn {
         case .unread: "it was not read yet"
         case .ended(.unmatched): "nobody is registered for its subject"
         case .ended(let outcome): "it was read, and ended as \(outcome)"
-        case .suppressed: "its token is suppressed"
+        case .withoutPush:
+            "it was read, and no push was made: its token is suppressed, or waits for its minimum gap"
         case .sent(nil): "it was read, and its push waits to be sent"
         case .sent(let last?): "APNs has not taken its push: \(last)"
         case .cameThrough(let status, let after):
@@ -47,8 +48,8 @@ extension Canary.Turn {
 
     fileprivate func remedy(_ status: CanaryStatus) -> String {
         switch stage {
-        case .ended(.unmatched), .suppressed:
-            "register one token for the subject \(status.subject) of \(status.app), such as a "
+        case .ended(.unmatched), .withoutPush:
+            "register one token without a minimum gap for the subject \(status.subject) of \(status.app), such as a "
                 + "development device's: docs/operations.md has the command"
         case .ended:
             "compare canary.app and canary.subject with the topic's binding and with what operators "
