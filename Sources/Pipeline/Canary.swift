@@ -87,9 +87,8 @@ package struct Canary: Sendable {
     private var dueAt = MonotonicTime(nanoseconds: .min)
     /// When `next` wants to be asked again: never where no canaries are written.
     private(set) var looksAt: MonotonicTime
-    /// Since when this worker has had a partition to write to, and when it last had one.
-    private var writesSince: MonotonicTime?
-    private var hadPartitionAt = MonotonicTime(nanoseconds: .min)
+    /// Since when canaries are expected of this worker; nil while it has no partition to write to.
+    private var expectedSince: MonotonicTime?
     /// When the newest was written that has come through.
     private var provedAt: MonotonicTime?
     package private(set) var lastProof: Turn?
@@ -137,22 +136,20 @@ package struct Canary: Sendable {
 
     /// Makes the next canary if it is due.
     ///
-    /// - Parameter partitions: those of its topic that are this worker's, in order. With none it writes
-    ///   none, and is not judged. They take turns, so that each is tried.
-    package mutating func next(partitions: [Int32], now: Now) -> Record? {
+    /// - Parameter partitions: those of its topic that are this worker's, in order; they take turns, so
+    ///   that each is tried. With none no canary is expected of it. Nil while the group has not said: then
+    ///   none can be written, and is missed all the same.
+    package mutating func next(partitions: [Int32]?, now: Now) -> Record? {
         guard let settings else { return nil }
         looksAt = now.monotonic + .seconds(1)
-        guard !partitions.isEmpty else {
-            // A rebalance takes partitions away for a moment: what has not come through before is not
-            // forgotten for that.
-            if writesSince != nil, now.monotonic - hadPartitionAt >= settings.every {
-                writesSince = nil
-            }
+        if let partitions, partitions.isEmpty {
+            expectedSince = nil
             return nil
         }
-        hadPartitionAt = now.monotonic
-        if writesSince == nil { writesSince = now.monotonic }
-        guard now.monotonic >= dueAt, turns.last?.stage != .unacknowledged else { return nil }
+        if expectedSince == nil { expectedSince = now.monotonic }
+        guard let partitions, now.monotonic >= dueAt, turns.last?.stage != .unacknowledged else {
+            return nil
+        }
         dueAt = now.monotonic + settings.every
         numbers += 1
         let partition = partitions[Int(numbers % UInt64(partitions.count))]
@@ -239,11 +236,11 @@ package struct Canary: Sendable {
 
     // MARK: What is known
 
-    /// How long ago the newest was written that has come through, or since when there might have been
-    /// one; nil where none is written.
+    /// How long ago the newest was written that has come through, or since when one is expected; nil
+    /// where none is.
     package func silence(now: Now) -> Duration? {
-        guard let writesSince else { return nil }
-        return now.monotonic - max(writesSince, provedAt ?? writesSince)
+        guard let expectedSince else { return nil }
+        return now.monotonic - max(expectedSince, provedAt ?? expectedSince)
     }
 }
 

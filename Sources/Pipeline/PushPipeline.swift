@@ -229,7 +229,7 @@ package struct PushPipeline: ~Copyable {
     package var canaryLooksAt: MonotonicTime { book.canary.looksAt }
 
     /// The next canary, if it is due: see `Canary.next`.
-    package mutating func nextCanary(partitions: [Int32], now: Now) -> Canary.Record? {
+    package mutating func nextCanary(partitions: [Int32]?, now: Now) -> Canary.Record? {
         book.canary.next(partitions: partitions, now: now)
     }
 

@@ -25,7 +25,7 @@ internal import Testing
         #expect(problem.severity == .error)
         #expect(
             problem.summary
-                == "No canary has come through to APNs for 3 min, and one is written every 60 s: of the "
+                == "No canary has come through to APNs for 3 min, and one is due every 60 s: of the "
                 + "latest, written 40 s ago to events/3, it was not read yet.")
     }
 
@@ -54,6 +54,14 @@ internal import Testing
     ) throws {
         let problem = try #require(Diagnosis(status(silence: .seconds(600), stage)).problems.first)
         #expect(problem.summary.contains(summary) && problem.remedy.contains(remedy), "\(problem)")
+    }
+
+    @Test func `none that could be written is a problem, too`() throws {
+        var status = status(silence: .seconds(600), .unread)
+        status.canary?.latest = nil
+        let problem = try #require(Diagnosis(status).problems.first)
+        #expect(
+            problem.summary.hasSuffix("the group has not said which partitions are this worker's."))
     }
 
     @Test func `the report and its line have when the last came through`() throws {

@@ -78,6 +78,22 @@ internal import Testing
         try await script.until("the latest") { script.status.canary?.isMissing == false }
     }
 
+    @Test func `and misses them while no group gives it partitions`() async throws {
+        let script = try PlannerScript(Self.yaml)
+        try await script.start([(Self.plain, 0)])
+        try await script.until("a push") { script.inFlight == 1 }
+        script.answerAll()
+        try await script.until("the answer") { script.status.canary?.lastProof?.number == 1 }
+        script.revoke([(Self.plain, 0)], isLost: true)
+        for _ in 1...4 {
+            script.passed += .seconds(10)
+            try await script.rest()
+        }
+        #expect(script.row(Self.plain, 0) == nil)
+        #expect(
+            script.status.canary?.isMissing == true && script.status.canary?.counts.written == 1)
+    }
+
     @Test func `those that the broker refuses say why`() async throws {
         let script = try PlannerScript(Self.yaml) {
             // TOPIC_AUTHORIZATION_FAILED on Produce, beyond the registrations of the script.

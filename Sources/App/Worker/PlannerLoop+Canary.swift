@@ -16,12 +16,8 @@ extension PlannerLoop {
     /// seen only where it is read.
     mutating func writeCanary(now: Now) {
         guard now.monotonic >= pipeline.canaryLooksAt, let binding = plan.canaryBinding,
-            let topic = plan.canariesProduced, !lifecycle.isDraining
-        else { return }
-        let partitions = (consumer?.assignedPartitions ?? []).filter { $0.topic == binding }
-        guard
-            let record = pipeline.nextCanary(
-                partitions: partitions.map(\.partition).sorted(), now: now)
+            let topic = plan.canariesProduced, !lifecycle.isDraining,
+            let record = pipeline.nextCanary(partitions: ownPartitions(of: binding, now), now: now)
         else { return }
         let acceptance = record.value.withUnsafeBytes {
             producer.produce(
@@ -34,6 +30,15 @@ extension PlannerLoop {
             pipeline.canaryAcknowledged(record.number, refusal: "the producer's queue is full")
         case .failed(let error): canaryAnswered(record.number, RecordAnswer(error.code))
         }
+    }
+
+    /// Those of an events topic, in order; nil while the group has not said which are this worker's.
+    private func ownPartitions(of topic: Int, _ now: Now) -> [Int32]? {
+        guard let consumer else { return [] }
+        let all = consumer.assignedPartitions
+        let isSaid = consumer.isGroupMember && consumer.groupWait(now: now) == nil
+        guard isSaid || !all.isEmpty else { return nil }
+        return all.filter { $0.topic == topic }.map(\.partition).sorted()
     }
 
     func canaryStatus(now: Now) -> CanaryStatus? {

@@ -10,8 +10,8 @@ struct CanaryStatus: Sendable {
     var app: String
     var subject: String
     var every: Duration
-    /// How long ago the newest was written that has come through to APNs, or since when this worker
-    /// might have written one; nil while it has no partition of the topic.
+    /// How long ago the newest was written that has come through to APNs, or since when one is expected
+    /// of this worker; nil while the group has given it no partition of the topic.
     var silence: Duration?
     var latest: Canary.Turn?
     /// The newest that has come through.
@@ -63,14 +63,22 @@ extension Canary.Turn {
 
 extension Diagnosis {
     mutating func checkCanary() {
-        guard let canary = status.canary, canary.isMissing, let latest = canary.latest else {
-            return
+        guard let canary = status.canary, canary.isMissing else { return }
+        let summary =
+            "no canary has come through to APNs for \((canary.silence ?? .zero).rounded), and one is "
+            + "due every \(canary.every.rounded): "
+        guard let latest = canary.latest else {
+            return report(
+                .error,
+                summary
+                    + "none could be written, since the group has not said which partitions are "
+                    + "this worker's",
+                "see what else is reported here; look for the group's members and their brokers")
         }
         let age = max(.zero, status.at - latest.writtenAt)
         report(
             .error,
-            "no canary has come through to APNs for \((canary.silence ?? .zero).rounded), and one is "
-                + "written every \(canary.every.rounded): of the latest, written \(age.rounded) ago to "
+            summary + "of the latest, written \(age.rounded) ago to "
                 + "\(canary.topic)/\(latest.partition), \(latest.words.printable)",
             latest.remedy(canary))
     }

@@ -145,7 +145,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
 
     package struct Canary: Codable, Sendable, Equatable {
         package var everySeconds: Double
-        /// How long ago the newest was written that has come through; nil while none may be written.
+        /// How long ago the newest was written that has come through; nil while none is expected.
         @Nullable package var silentSeconds: Double?
         /// How long that one took.
         @Nullable package var latencySeconds: Double?

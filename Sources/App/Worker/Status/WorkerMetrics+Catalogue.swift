@@ -453,7 +453,7 @@ extension WorkerMetrics {
         metric(
             "lamplighter_canary_silence_seconds", .gauge, labels: [],
             "How long ago the newest canary was written that has come through to APNs, or since when "
-                + "this worker might have written one; no series while it has no partition to write to."
+                + "one is expected; no series while the group has given this worker no partition to write to."
         ) { status in
             status.canary?.silence.map { [MetricFamily.Series(.number($0.seconds))] } ?? []
         },
