@@ -93,6 +93,10 @@ package struct Canary: Sendable {
     private var provedAt: MonotonicTime?
     package private(set) var lastProof: Turn?
     package private(set) var counts = Counts()
+    /// The event that is being read, and how often a push had been made or joined before.
+    private var reading: (position: RecordPosition, asked: Int)?
+    /// Whether one is being read.
+    private(set) var isReading = false
     /// Whether the push of any of them is on its way.
     private(set) var isFollowing = false
 
@@ -184,15 +188,35 @@ package struct Canary: Sendable {
 
     // MARK: They are read
 
-    /// An event was read. Without effect if it is none of this worker's canaries, as it was written.
-    mutating func read(_ event: Event, at position: RecordPosition, _ stage: Stage) {
+    /// An event with an ID was read, and its pushes are made next. Without effect if it is none of this
+    /// worker's canaries, as it was written.
+    ///
+    /// - Parameter asked: how often pushes were made or joined so far.
+    mutating func read(_ event: Event, at position: RecordPosition, asked: Int) {
         guard let turn = number(of: event).flatMap({ index(of: $0) }),
             isAbout(event.subject, of: event.app), turns[turn].partition == position.partition
         else { return }
         // It may be read again after a rebalance, or have been written twice: its push is of the first.
         if turns[turn].hasComeThrough || turns[turn].isSent { return }
         turns[turn].position = position
-        turns[turn].stage = stage
+        reading = (position, asked)
+        isReading = true
+    }
+
+    /// What came of the event at this position is known. The one that is being read may be another: of
+    /// what had ended under an owner before nothing comes.
+    ///
+    /// - Parameter stage: where it is then, by whether a push was made or joined.
+    mutating func readToEnd(
+        at position: RecordPosition, asked: Int, _ stage: (_ isAsked: Bool) -> Stage
+    ) {
+        let read = reading
+        reading = nil
+        isReading = false
+        guard let read, read.position == position,
+            let turn = turns.firstIndex(where: { $0.position == position })
+        else { return }
+        turns[turn].stage = stage(asked != read.asked)
         followPushes()
     }
 

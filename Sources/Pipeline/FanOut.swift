@@ -133,7 +133,10 @@ struct FanOut: ~Copyable {
                 {
                     book.traces.read(.expired, traced)
                 }
-                if book.canary.isOn { book.canary.read(event, at: position, .ended(.expired)) }
+                if book.canary.isOn, event.id != nil {
+                    note(event, position, &book)
+                    book.canaryRead(.known(.expired), at: position)
+                }
                 return tally.expired(
                     event, writtenAt: record.timestamp, topic: record.binding, now: now)
             }
@@ -148,12 +151,9 @@ struct FanOut: ~Copyable {
             if book.traces.isOn {
                 traced = trace(event, writtenAt: record.timestamp, position, now, &book)
             }
-            let asked = book.pushesAsked
             let outcome = fanOut(
                 event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
-            if book.canary.isOn {
-                book.canaryRead(event, position, outcome, isAsked: book.pushesAsked != asked)
-            }
+            if book.canary.isReading { book.canaryRead(outcome, at: position) }
             if case .known(.matched) = outcome {
                 tally.ended(.matched, topic: record.binding)
             } else {

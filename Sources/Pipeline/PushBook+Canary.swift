@@ -9,19 +9,17 @@ internal import PushModel
 /// Tells the `Canary` of what happens. None of it is inlined: the path of other pushes has nothing of it
 /// but a look at a flag.
 extension PushBook {
-    /// - Parameter isAsked: whether a push was made or joined for the event.
+    /// What came of the event at this position.
     @inline(never)
-    mutating func canaryRead(
-        _ event: Event, _ position: RecordPosition, _ outcome: ListOutcome, isAsked: Bool
-    ) {
-        let stage: Canary.Stage =
+    mutating func canaryRead(_ outcome: ListOutcome, at position: RecordPosition) {
+        canary.readToEnd(at: position, asked: pushesAsked) { isAsked in
             switch outcome {
             // Several tokens: which of them was sent a push is not known.
             case .walking: .sent(last: nil)
             case .known(.matched): isAsked ? .sent(last: nil) : .withoutPush
             case .known(let outcome): .ended(outcome)
             }
-        canary.read(event, at: position, stage)
+        }
     }
 
     @inline(never)

@@ -64,6 +64,9 @@ extension FanOut {
     @inline(never)
     func note(_ event: Event, _ position: RecordPosition?, _ book: inout PushBook) {
         guard let position else { return }
+        if book.canary.isOn {
+            book.canary.read(event, at: position, asked: book.pushesAsked)
+        }
         book.correlations.note(id: event.id, traceparent: event.traceparent, of: position)
     }
 
