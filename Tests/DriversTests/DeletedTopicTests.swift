@@ -30,7 +30,7 @@ import Testing
             return reading.assignments.map(\.topic) == [1]
         }
         #expect(reading.consumer.missingTopics == ["events"])
-        reading.consumer.lookForMissingTopics(now: .current)
+        try await reading.consumer.lookForLeaders()
         #expect(reading.consumer.missingTopics == ["events"], "it is not there yet")
         try fixture.write(2, to: "others")
         try await reading.waitForRecords(5)
@@ -62,7 +62,7 @@ import Testing
         }
         try fixture.kafka.perform(.topicError(name: "others", code: 0))
         // Without a turn no assignment comes here.
-        reading.consumer.lookForMissingTopics(now: .current)
+        try await reading.consumer.lookForLeaders()
         #expect(reading.consumer.missingTopics == ["events"])
         reading.close()
     }

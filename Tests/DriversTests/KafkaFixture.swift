@@ -4,12 +4,13 @@
 import EmbeddedKafka
 import FleetKit
 import Glibc
-import KafkaLog
 import LinuxIO
 import Logging
 import PushModel
 import Rdkafka
 import Testing
+
+@testable import KafkaLog
 
 /// An embedded Kafka, and clients with the timeouts that suit it.
 struct KafkaFixture {
@@ -185,5 +186,18 @@ extension KafkaFixture {
         try TableReader(
             settings: settings(properties), topics: topics, timeout: timeout, now: .current,
             logger: logger)
+    }
+}
+
+extension EventConsumer {
+    /// Asks who leads the partitions, and takes the answers.
+    func lookForLeaders(now: Now = .current) async throws {
+        lookForLeadersAt = now.monotonic
+        watchLeaders(now: now)
+        try await waitUntil("the leaders") { !leaders.isUnderWay }
+        lookForLeadersAt = now.monotonic + .seconds(3600)
+        watchLeaders(now: now)
+        try await waitUntil("the leaders again") { !leaders.isUnderWay }
+        _ = leaders.takeAnswer()
     }
 }

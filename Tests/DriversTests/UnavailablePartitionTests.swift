@@ -172,6 +172,71 @@ import Testing
         group.close()
     }
 
+    /// librdkafka says nothing of it.
+    @Test func `a partition that loses its leader while it is read is named until it has one`()
+        async throws
+    {
+        let ids = try await group.assign([0, 1])
+        try await waitUntil("the ends") {
+            reading.turn()
+            return reading.facts.count { if case .endOfPartition = $0 { true } else { false } } == 2
+        }
+        try leader(of: 1, is: -1)
+        // An election takes a moment.
+        try await consumer.lookForLeaders()
+        #expect(consumer.unavailableCount == 0)
+        try await consumer.lookForLeaders()
+        #expect(consumer.unavailableCount == 1)
+        var later = Now.current
+        group.poll(forSeconds: 4, from: &later)
+        #expect(
+            told(consumer.takeFacts())
+                == [
+                    UnavailablePartition(
+                        topic: 0, partition: 1, cause: RdkafkaError(.leaderNotAvailable))
+                ])
+        // The other is read, and the client stays: another would find no leader either.
+        try group.fixture.write(2, to: "events", partition: 0)
+        try await reading.waitForRecords(2)
+        consumer.partitions.update(ids[1]) { $0.isAtEnd = false }
+        group.poll(forSeconds: 100, from: &later)
+        #expect(!consumer.stalledPartitions(now: later).contains(ids[1]))
+
+        try leader(of: 1, is: 1)
+        try await consumer.lookForLeaders(now: later)
+        #expect(consumer.unavailableCount == 0)
+        #expect(consumer.takeFacts().contains(.availableAgain(topic: 0, partition: 1)))
+        // From now on it must deliver.
+        #expect(!consumer.stalledPartitions(now: later).contains(ids[1]))
+        #expect(consumer.partitions.row(ids[1])?.activeAt == later.monotonic)
+        try group.fixture.write(2, to: "events", partition: 1)
+        try await reading.waitForRecords(4)
+        group.close()
+    }
+
+    @Test func `who cannot be asked for the leaders accuses no partition`() async throws {
+        try await group.assign([0, 1])
+        // TOPIC_AUTHORIZATION_FAILED on Metadata.
+        try group.fixture.kafka.perform(.topicError(name: "events", code: 29))
+        for _ in 0..<3 { try await consumer.lookForLeaders() }
+        #expect(consumer.unavailableCount == 0)
+        group.close()
+    }
+
+    @Test func `a partition without a leader is forgotten when the group takes it back`()
+        async throws
+    {
+        try await group.assign([0, 1])
+        try leader(of: 1, is: -1)
+        for _ in 0..<2 { try await consumer.lookForLeaders() }
+        #expect(consumer.unavailableCount == 1)
+        group.announce(.revokePartitions, [1])
+        consumer.completeRevoke(store: [], now: .current)
+        try await consumer.lookForLeaders()
+        #expect(consumer.unavailableCount == 0)
+        group.close()
+    }
+
     @Test func `an unavailable partition is forgotten when the group takes it back`() async throws {
         try leader(of: 1, is: -1)
         try await group.assign([0, 1])

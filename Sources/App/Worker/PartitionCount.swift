@@ -4,12 +4,10 @@
 internal import KafkaLog
 internal import LinuxIO
 internal import Logging
-internal import Synchronization
 
 /// Asks Kafka how many partitions the worker's topics have: its share of a limit is its share of those
 /// that are read in the group, and each partition that it writes to has a share of its producer. While
-/// the worker runs it asks on a thread of its own,
-/// since the answer may take seconds.
+/// the worker runs it asks on a thread of its own, since the answer may take seconds.
 final class PartitionCount: Sendable {
     /// What came of a question.
     enum Answer: Sendable {
@@ -25,15 +23,10 @@ final class PartitionCount: Sendable {
         var produced: [Int]
     }
 
-    private struct State {
-        var isUnderWay = false
-        var answer: Answer?
-    }
-
     /// How long to wait where Kafka did not say.
     static let retryAfter = Duration.seconds(30)
 
-    private let state = Mutex(State())
+    private let question = BackgroundQuestion<Answer>(thread: "partitions")
 
     /// Waits for the answer.
     ///
@@ -58,22 +51,19 @@ final class PartitionCount: Sendable {
     }
 
     /// Starts asking. Does nothing while the question before is under way.
-    func begin(_ plan: WorkerPlan, waker: Waker, logger: Logger) {
-        let mayBegin = state.withLock { state in
-            guard !state.isUnderWay else { return false }
-            state.isUnderWay = true
-            return true
-        }
-        guard mayBegin else { return }
+    ///
+    /// - Returns: false if the question could not be asked.
+    func begin(_ plan: WorkerPlan, waker: Waker, logger: Logger) -> Bool {
         do throws(SystemError) {
-            try NamedThread.detach(name: "partitions") { [self] in
-                let answer = Self.ask(plan, logger: logger).map { Answer.counts($0) } ?? .unknown
-                state.withLock { $0 = State(isUnderWay: false, answer: answer) }
+            try question.begin {
+                Self.ask(plan, logger: logger).map { Answer.counts($0) } ?? .unknown
+            } answered: {
                 waker.signal()
             }
+            return true
         } catch {
             Self.warn(logger, cause: "\(error)")
-            state.withLock { $0 = State(isUnderWay: false, answer: .unknown) }
+            return false
         }
     }
 
@@ -84,10 +74,5 @@ final class PartitionCount: Sendable {
     }
 
     /// The answer, once.
-    func takeAnswer() -> Answer? {
-        state.withLock { state in
-            defer { state.answer = nil }
-            return state.answer
-        }
-    }
+    func takeAnswer() -> Answer? { question.takeAnswer() }
 }

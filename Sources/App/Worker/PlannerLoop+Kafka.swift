@@ -203,7 +203,7 @@ extension PlannerLoop {
         watch.report(troubledTopics(now: now), now: now, logger: logger)
         if let consumer {
             consumer.watchTransactions(now: now)
-            consumer.lookForMissingTopics(now: now)
+            consumer.watchLeaders(now: now)
             watch.report(
                 openTransactions: consumer.openTransactions(now: now), now: now, logger: logger)
         }

@@ -143,7 +143,7 @@ extension PlannerLoop {
                 topicsOfEvents[assignment.id] = assignment.topic
             }
         }
-        countPartitions()
+        countPartitions(now: now)
         partitionsChanged(now: now)
         perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
         AssignmentReport.tell(

@@ -15,7 +15,7 @@ extension PlannerLoop {
         if isCountingPartitions, let answer = partitionCount.takeAnswer() {
             counted(answer, now: now)
         }
-        if let time = countsPartitionsAt, time <= now.monotonic { countPartitions() }
+        if let time = countsPartitionsAt, time <= now.monotonic { countPartitions(now: now) }
         guard consumer != nil, pipeline.restrictions.changes != restrictions.changes else { return }
         restrictions.changes = pipeline.restrictions.changes
         restrictions.tell(pipeline.restrictions.inForce, logger: logger)
@@ -51,10 +51,11 @@ extension PlannerLoop {
     }
 
     /// Asks Kafka for the number of partitions, which may have grown since.
-    mutating func countPartitions() {
+    mutating func countPartitions(now: Now) {
         countsPartitionsAt = nil
         isCountingPartitions = true
-        partitionCount.begin(plan, waker: control.waker, logger: logger)
+        guard !partitionCount.begin(plan, waker: control.waker, logger: logger) else { return }
+        counted(.unknown, now: now)
     }
 
     mutating func counted(_ answer: PartitionCount.Answer, now: Now) {

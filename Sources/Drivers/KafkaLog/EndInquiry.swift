@@ -19,77 +19,53 @@ final class EndInquiry: Sendable {
         var partitions: [TopicPartition: Answer]
     }
 
-    private struct State {
-        var isUnderWay = false
-        var isCancelled = false
-        var answers: Answers?
-        var isUnanswered = false
-    }
-
-    private let state = Mutex(State())
+    private let question = BackgroundQuestion<Answers>(thread: "kafka-ends")
+    private let unanswered = Atomic(false)
 
     private static let timeout = Duration.seconds(2)
 
     /// Whether no broker has answered the last request.
-    var isUnanswered: Bool { state.withLock { $0.isUnanswered } }
+    var isUnanswered: Bool { unanswered.load(ordering: .relaxed) }
 
     /// The answers since the last call; nil if there are none.
-    func takeAnswers() -> Answers? {
-        state.withLock { state in
-            defer { state.answers = nil }
-            return state.answers
-        }
-    }
+    func takeAnswers() -> Answers? { question.takeAnswer() }
 
     /// Starts asking for the end offsets. Does nothing while the previous request is under way.
     func begin(
         with client: Client, topics: [Topic], _ partitions: [TopicPartition], now: MonotonicTime
     ) {
-        let mayBegin = state.withLock { state in
-            guard !state.isUnderWay, !state.isCancelled else { return false }
-            state.isUnderWay = true
-            return true
-        }
-        guard mayBegin else { return }
-        do throws(SystemError) {
-            try NamedThread.detach(name: "kafka-ends") { [self] in
-                let (answers, isUnanswered) = ask(client, topics, partitions)
-                state.withLock { state in
-                    precondition(state.isUnderWay, "an answer to a question that nobody has asked")
-                    state.isUnderWay = false
-                    state.isUnanswered = isUnanswered
-                    state.answers = Answers(askedAt: now, partitions: answers)
-                }
-            }
-        } catch {
-            // Without a thread nothing is asked now; the next `begin` tries again.
-            state.withLock { $0.isUnderWay = false }
-        }
+        // Without a thread nothing is asked now; the next `begin` tries again.
+        try? question.begin { [self] in ask(client, topics, partitions, now: now) }
     }
 
     /// Prevents further requests; one under way ends by itself.
-    func cancel() { state.withLock { $0.isCancelled = true } }
+    func cancel() { question.cancel() }
 
     /// Asks for the end offsets. A leader that does not answer delays the answers for all
     /// partitions by one timeout, however many partitions it leads.
     private func ask(
-        _ client: Client, _ topics: [Topic], _ partitions: [TopicPartition]
-    ) -> (answers: [TopicPartition: Answer], isUnanswered: Bool) {
+        _ client: Client, _ topics: [Topic], _ partitions: [TopicPartition], now: MonotonicTime
+    ) -> Answers {
         let list = TopicPartitionList(capacity: partitions.count)
         for partition in partitions {
             list.append(topic: partition.topic, partition: partition.partition)
         }
         var questions = OffsetQuestions(
             topics: topics, client: client, isAskedApart: false, timeout: Self.timeout)
-        var answers: [TopicPartition: Answer] = [:]
+        var answers = Answers(askedAt: now, partitions: [:])
         do throws(RdkafkaError) {
             let ends = try questions.offsets(of: list, at: Offset.end)
-            for (partition, end) in ends where end >= 0 { answers[partition] = .end(end) }
-            for (partition, fault) in questions.faults { answers[partition] = .failed("\(fault)") }
+            for (partition, end) in ends where end >= 0 {
+                answers.partitions[partition] = .end(end)
+            }
+            for (partition, fault) in questions.faults {
+                answers.partitions[partition] = .failed("\(fault)")
+            }
+            unanswered.store(false, ordering: .relaxed)
         } catch {
-            for partition in partitions { answers[partition] = .failed("\(error)") }
-            return (answers, true)
+            for partition in partitions { answers.partitions[partition] = .failed("\(error)") }
+            unanswered.store(true, ordering: .relaxed)
         }
-        return (answers, false)
+        return answers
     }
 }

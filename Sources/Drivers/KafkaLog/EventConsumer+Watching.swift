@@ -8,12 +8,13 @@ internal import Rdkafka
 extension EventConsumer {
     /// Partitions that should have delivered something: assigned, not paused, not at their end, and
     /// silent for `silence` although the consumer was polled and its queue ran empty. librdkafka
-    /// can stop fetching a partition after some errors; restarting the consumer always helps.
+    /// can stop fetching a partition after some errors; restarting the consumer always helps, but where
+    /// there is no leader to fetch from.
     package func stalledPartitions(
         now: Now, silence: Duration = .seconds(60)
     ) -> [AssignmentID] {
         partitions.assigned { row in
-            !row.isPaused && !row.isMuted && !row.isAtEnd && !row.isRefused
+            !row.isPaused && !row.isMuted && !row.isAtEnd && !row.isRefused && !row.isLeaderless
                 && polling.isSilent(since: row.activeAt, now: now.monotonic, for: silence)
         }
     }
@@ -50,24 +51,6 @@ extension EventConsumer {
 
     /// The topics that are subscribed to and that Kafka does not know.
     package var missingTopics: [String] { missing.sorted().map { topics[$0] } }
-
-    /// Asks Kafka, every half a minute, whether a topic that it did not know is there again: another
-    /// member may have got its partitions. Blocks for a quarter of a second at most, and only while one
-    /// is missing.
-    package func lookForMissingTopics(now: Now) {
-        guard !missing.isEmpty, now.monotonic >= lookForMissingAt, let session else { return }
-        lookForMissingAt = now.monotonic + .seconds(30)
-        for topic in missing {
-            do throws(RdkafkaError) {
-                let metadata = try session.client.metadata(
-                    of: session.topics[topic], timeout: .milliseconds(250))
-                if metadata.error == .none { missing.remove(topic) }
-            } catch {
-                // No broker answers: the next would wait as long.
-                return
-            }
-        }
-    }
 
     /// Looks which partitions stand before records that their brokers do not give out. To be called
     /// every few seconds. Makes no request.

@@ -34,7 +34,8 @@ package final class EventConsumer {
     var unavailable = UnavailablePartitions()
     /// The topics that Kafka does not know, though they are subscribed to.
     var missing: Set<Int> = []
-    var lookForMissingAt = MonotonicTime(nanoseconds: .min)
+    let leaders = BackgroundQuestion<[TopicMetadata]>(thread: "kafka-leaders")
+    var lookForLeadersAt = MonotonicTime(nanoseconds: .min)
     var groupWait = GroupWait()
     /// The rebalance being answered; later ones wait in `rebalances`.
     var pending: PendingRebalance?
