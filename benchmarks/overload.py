@@ -175,7 +175,7 @@ def hot_case(rig, section, delay, apns, title):
     fleet = Fleet(
         rig, simulator, small_events.TOKENS + HOT, properties=PROPERTIES, partitions=12, fan_outs=(1,),
         settings={"health.port": 0}, apns=apns, registered=["--everyone", HOT])
-    rows = []
+    rows, again = [], []
     for workers in (1, 2, 3):
         if workers > 1:
             fleet.restart(workers=workers)
@@ -193,10 +193,14 @@ def hot_case(rig, section, delay, apns, title):
             f"{fleet.memory('VmHWM') / (1 << 20):,.0f} MiB", plain(quiet), plain(busy),
             plain(busy / quiet), RATIO.result(busy / quiet)])
         print(*rows[-1], flush=True)
+        busy, pushes = repeated(rig, fleet, simulator, delay)
+        again.append([str(workers), pushes, plain(busy), plain(busy / quiet)])
+        print(*again[-1], flush=True)
     section.add(table(
         ["workers", "until all were accepted", "pushes/s", "memory at most", "p99 ms in quiet",
          "p99 ms beside it", "ratio", "at most 2"], rows))
-    repeated(rig, section, fleet, simulator, quiet, delay)
+    section.add("Ten such events a second for 10 s, with the same small events beside them:")
+    section.add(table(["workers", "pushes", "p99 ms beside them", "ratio"], again))
     fleet.stop()
     rig.end([simulator.process])
 
@@ -216,17 +220,15 @@ def one_event(rig, fleet, simulator, small_seconds):
     return seconds
 
 
-def repeated(rig, section, fleet, simulator, quiet, delay):
+def repeated(rig, fleet, simulator, delay):
+    """Ten events a second about it: the p99 of the small events meanwhile, in ms, and what the pushes were."""
     before = simulator.accepted()
     beside = small_events.begin(rig, fleet, simulator, 10)
     time.sleep(2 + small_events.WARM_UP)
     events = rig.figures(small_events.flood(rig, fleet, "everyone", 1, 10, 10))["events"]
     busy = delay + small_events.p99(rig, beside, simulator)
     await_end(rig, fleet)
-    section.add(
-        f"Ten events a second about it for 10 s, with three workers: {events} events, "
-        f"{simulator.accepted() - before:,} pushes instead of {events * HOT:,}; p99 of the small events "
-        f"{plain(busy)} ms, {plain(busy / quiet)} × that in quiet.")
+    return busy, f"{simulator.accepted() - before:,} instead of {events * HOT:,}"
 
 
 # MARK: Floods
