@@ -44,7 +44,7 @@ SOAK_MINUTES ?= $(MINUTES)
 soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 
 # Nobody reads the compiler's index here, and all builds of one folder must have the same options.
-SWIFT_BUILD := swift build --disable-index-store
+SWIFT_BUILD := scripts/swift-build.sh --disable-index-store
 # Nor the debugger's information, which costs a tenth of a build. With it: `swift build --build-tests`.
 SWIFT_BUILD_DEBUG := $(SWIFT_BUILD) -debug-info-format none
 
@@ -89,7 +89,7 @@ check: ## Run everything at length, about an hour: .ci/run is its short form
 	scripts/ci.py --full
 
 simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMULATE_SEEDS=10000)
-	swift build -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate
+	scripts/swift-build.sh -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate
 	LAMPLIGHTER_SEEDS=$(SIMULATE_SEEDS) swift test -c release -Xswiftc -enable-testing --skip-build \
 		--scratch-path .build/simulate --disable-xctest --filter 'loses nothing whatever happens'
 

@@ -9,5 +9,5 @@ cd "$(dirname "$0")/.."
 
 [ -z "${LAMPLIGHTER_PROGRAMS:-}" ] || exit 0
 for product in "$@"; do
-    (set -x; swift build --disable-index-store -debug-info-format none --product "$product")
+    (set -x; scripts/swift-build.sh --disable-index-store -debug-info-format none --product "$product")
 done

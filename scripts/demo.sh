@@ -16,9 +16,9 @@ if [ -x .build/release/lamplighter ]; then
 else
     echo "2/4 building lamplighter: about 4 min the first time"
 fi
-swift build -c release --product lamplighter
+scripts/swift-build.sh -c release --product lamplighter
 echo "3/4 building lamplighter-lab: half a minute the first time"
-swift build -c release --product lamplighter-lab
+scripts/swift-build.sh -c release --product lamplighter-lab
 
 duration=40 # The command's own default.
 previous=

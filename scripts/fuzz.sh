@@ -36,7 +36,7 @@ seconds=$((seconds_total / turns))
 # Of two --sanitize options the compiler obeys the last one, so both sanitizers are in one option,
 # which comes last.
 export LAMPLIGHTER_FUZZ=1
-build=(swift build -c release --product lamplighter-fuzz --scratch-path .build/fuzz
+build=(scripts/swift-build.sh -c release --product lamplighter-fuzz --scratch-path .build/fuzz
     --sanitize fuzzer -Xswiftc "-sanitize=fuzzer,address" -Xcc -fsanitize=address
     -Xcxx -fsanitize=address -Xswiftc -enable-testing)
 echo "${build[*]}"
