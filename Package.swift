@@ -262,8 +262,7 @@ let tests: [Target] = [
         "RegistrarTests",
         [
             "Registrar", "Registering", "RegistrarAccess", "Devices", "PushModel", "RecordFormats",
-            "FleetKit", "HTTPListener", "OpenSSL",
-            "TestCertificates",
+            "FleetKit", "HTTPListener", "KafkaLog", "OpenSSL", "Rdkafka", "TestCertificates",
             "LinuxIO",
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),

@@ -77,8 +77,12 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 try RegistrarLoop(
                     settings: RegistrarLoop.Settings(
                         announcement: announcement,
-                        requestTimeout: configuration.registrar.requestTimeout, topic: topic),
-                    clients: clients, mailbox: mailbox, rewrites: store, logger: logger))
+                        requestTimeout: configuration.registrar.requestTimeout),
+                    kafka: try RegistrarClients(settings: clients, topic: topic, logger: logger),
+                    mailbox: mailbox,
+                    readAgain: { [store] in
+                        store.repair(partition: $0, offset: $1, $2)
+                    }, logger: logger))
             try NamedThread.detach(name: "ll-registrar") {
                 end.finish(loop.value.run())
             }

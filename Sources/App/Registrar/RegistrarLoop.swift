@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Foundation
 internal import KafkaLog
 internal import LinuxIO
 internal import Logging
 internal import PushModel
 internal import Registering
-internal import Simdjson
-internal import Synchronization
 
 /// The thread that owns the registrar's Kafka clients and its desk. Requests come in by a mailbox and
-/// are answered through their continuations, so nothing on it is shared.
+/// are answered through their continuations, so nothing on it is shared. What Kafka says is told to the
+/// desk, and what the desk wants is done.
 final class RegistrarLoop {
     private let mailbox: RegistrarMailbox
-    private let consumer: EventConsumer
-    private let producer: RecordProducer
+    private let kafka: any RegistrarKafka
     private let epoll: Epoll
     private let settings: Settings
     private let logger: Logger
-    private let rewrites: RecordStore
+    private let readAgain: Rereading
     private var desk: RegistrationDesk
-    private var parser = JSONParser(bytesMax: 4 << 20)
     /// What the last poll has brought.
     private var polled: [RegistrationDesk.Record] = []
     private var ids: [AssignmentID: Int32] = [:]
@@ -43,13 +39,12 @@ final class RegistrarLoop {
         /// The text that other replicas find this one by; empty for one that cannot be reached.
         var announcement: String
         var requestTimeout: Duration
-        var topic: String
     }
 
-    /// The header of the records that a registrar writes: the replica's number.
-    static let writerHeader = "lamplighter-registrar"
-    /// The header with the class of a registration, which one without targets has nowhere else.
-    static let classHeader = "lamplighter-class"
+    /// Reads the registration at an offset of a partition on another thread, and gives it to the last
+    /// argument.
+    typealias Rereading = (Int32, Int64, @escaping RecordStore.Receiver) -> Void
+
     private static let batch = 1024
     private static let repairPause = Duration.seconds(1)
     private static let announceInterval = Duration.seconds(10)
@@ -57,24 +52,21 @@ final class RegistrarLoop {
     static let leaveTimeout = Duration.seconds(5)
 
     init(
-        settings: Settings, clients: KafkaClientSettings, mailbox: RegistrarMailbox,
-        rewrites: RecordStore, logger: Logger
-    ) throws {
+        settings: Settings, kafka: any RegistrarKafka, mailbox: RegistrarMailbox,
+        readAgain: @escaping Rereading, logger: Logger
+    ) throws(SystemError) {
         self.settings = settings
+        self.kafka = kafka
         self.mailbox = mailbox
-        self.rewrites = rewrites
+        self.readAgain = readAgain
         self.logger = logger
         var random = SystemRandomNumberGenerator()
         desk = RegistrationDesk(writer: random.next(), seed: random.next())
-        producer = try RecordProducer(
-            settings: clients, topics: [settings.topic], logger: logger)
-        consumer = try EventConsumer(
-            settings: clients, topics: [settings.topic], replayed: [0], startFrom: .earliest,
-            logger: logger)
         epoll = try Epoll()
-        try epoll.add(mailbox.waker.descriptor, for: .read, tag: 0)
-        try epoll.add(consumer.wakeDescriptor, for: .read, tag: 1)
-        try epoll.add(producer.wakeDescriptor, for: .read, tag: 2)
+        let descriptors = [mailbox.waker.descriptor] + kafka.wakeDescriptors
+        for (tag, descriptor) in descriptors.enumerated() {
+            try epoll.add(descriptor, for: .read, tag: UInt64(tag))
+        }
     }
 
     private static func clock() -> Now {
@@ -99,36 +91,42 @@ final class RegistrarLoop {
         StopWatch.note("writing the last registrations to Kafka")
         if failure == nil { drain(now) }
         StopWatch.note("leaving the group")
-        consumer.close(timeout: Self.leaveTimeout, now: now)
+        kafka.close(timeout: Self.leaveTimeout, now: now)
         StopWatch.note("closing the listeners")
-        mailbox.close()
-        for reply in replies.values { reply.resume(returning: .unacknowledged) }
-        replies.removeAll()
+        close()
         return failure
     }
 
-    private func turn(_ now: Now) -> String? {
+    /// Whoever still waits is told to try again.
+    func close() {
+        mailbox.close()
+        for reply in replies.values { reply.resume(returning: .unacknowledged) }
+        replies.removeAll()
+    }
+
+    /// Takes what has come, and does what follows from it.
+    ///
+    /// - Returns: why the thread cannot go on; nil if it can.
+    func turn(_ now: Now) -> String? {
         for message in mailbox.take() { take(message, now) }
         repair(now)
         var failure: String?
         var looked = Self.batch
         while looked == Self.batch, failure == nil {
             polled.removeAll(keepingCapacity: true)
-            looked = consumer.poll(now: now, limit: Self.batch) { [self] in take($0) }
+            looked = kafka.poll(now: now, limit: Self.batch) { [self] in take($0) }
             failure = answerFacts(now)
             perform(now)
         }
-        producer.pollReports(now: now) { desk.reported($0.ticket, offset: $0.position?.offset) }
-        perform(now)
-        for warning in producer.takeWarnings() { report(warning) }
+        takeReports(now)
+        for warning in kafka.takeWarnings() { report(warning) }
         expire(now)
         if now.monotonic >= announceAt {
-            consumer.announce(settings.announcement)
+            kafka.announce(settings.announcement)
             announceAt = now.monotonic + Self.announceInterval
         }
         publish(now)
-        if let fatal = producer.fatalError { return "the producer has failed: \(fatal)" }
-        return failure
+        return kafka.failure ?? failure
     }
 
     private func sleep() {
@@ -136,8 +134,7 @@ final class RegistrarLoop {
         let isEmpty = mailbox.isEmpty
         _ = epoll.wait(timeout: isEmpty ? .milliseconds(100) : .zero)
         mailbox.waker.awake()
-        consumer.clearWakeUp()
-        producer.clearWakeUp()
+        kafka.clearWakeUps()
     }
 
     // MARK: Requests
@@ -200,7 +197,10 @@ final class RegistrarLoop {
         for action in desk.takeActions() {
             switch action {
             case .write(let ticket, let partition, let key, let value, let tokenClass):
-                write(ticket, partition, key, value, tokenClass)
+                let record = RegistrationWrite(
+                    ticket: ticket, partition: partition, key: key, value: value,
+                    tokenClass: tokenClass, writer: desk.writer)
+                if !kafka.write(record) { desk.reported(ticket, offset: nil) }
             case .answer(let request, let answer):
                 replies.removeValue(forKey: request)?.resume(returning: answer)
             case .writeAgain(let key, let handler, let partition, let offset):
@@ -208,33 +208,6 @@ final class RegistrarLoop {
             case .released(let partition):
                 released(partition, now)
             }
-        }
-    }
-
-    private func write(
-        _ ticket: RegistrationDesk.Ticket, _ partition: Int32, _ key: [UInt8], _ value: [UInt8]?,
-        _ tokenClass: RegistrationClass?
-    ) {
-        var headers = [(name: Self.writerHeader, value: String(desk.writer, radix: 16))]
-        if let tokenClass { headers.append((Self.classHeader, tokenClass.rawValue)) }
-        let acceptance = key.withUnsafeBytes { key in
-            guard let value else {
-                return producer.produce(
-                    topic: 0, partition: partition, key: key, value: nil, headers: headers,
-                    ticket: ticket)
-            }
-            return value.withUnsafeBytes { value in
-                producer.produce(
-                    topic: 0, partition: partition, key: key, value: value, headers: headers,
-                    ticket: ticket)
-            }
-        }
-        if acceptance != .accepted {
-            if case .failed(let error) = acceptance {
-                logger.warning(
-                    "Kafka does not take a registration", metadata: ["error": "\(error)"])
-            }
-            desk.reported(ticket, offset: nil)
         }
     }
 
@@ -247,7 +220,7 @@ final class RegistrarLoop {
                 "partition": .stringConvertible(partition), "offset": .stringConvertible(offset),
             ])
         let mailbox = mailbox
-        rewrites.repair(partition: partition, offset: offset) { [logger] found in
+        readAgain(partition, offset) { [logger] found in
             switch found {
             case .value(let value?):
                 mailbox.send(
@@ -268,34 +241,22 @@ final class RegistrarLoop {
 
     // MARK: Kafka
 
-    private func take(_ record: borrowing KafkaRecord) {
+    private func take(_ record: RegistrationDesk.Record?) {
         counters.recordsRead += 1
-        guard let (key, handler) = InstallationKey.read(recordKey: record.key) else { return }
-        var summary: RegistrationSummary?
-        if let value = record.value {
-            summary = RegistrationSummary(value: value, parser: &parser)
-            // What no registrar can read does not stand in the way of the next write.
-            if summary == nil {
-                summary = RegistrationSummary(sequence: nil, tokenClass: nil, content: 0)
-            }
-            if summary?.tokenClass == nil {
-                summary?.tokenClass = record.header(named: Self.classHeader).flatMap {
-                    RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
-                }
-            }
+        guard let record else { return }
+        polled.append(record)
+        desk.take(record)
+    }
+
+    private func takeReports(_ now: Now) {
+        for report in kafka.takeReports(now: now) {
+            desk.reported(report.ticket, offset: report.offset)
         }
-        let writer = record.header(named: Self.writerHeader).flatMap {
-            UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
-        }
-        let line = RegistrationDesk.Record(
-            partition: record.partition, offset: record.offset, key: key,
-            handler: handler, summary: summary, writer: writer)
-        polled.append(line)
-        desk.take(line)
+        perform(now)
     }
 
     private func answerFacts(_ now: Now) -> String? {
-        for fact in consumer.takeFacts() {
+        for fact in kafka.takeFacts() {
             switch fact {
             case .assigned(let assignments):
                 for assignment in assignments {
@@ -317,18 +278,17 @@ final class RegistrarLoop {
                     if let partition = ids[id] { desk.revoking(partition) }
                 }
                 perform(now)
-                if gone.isEmpty { consumer.completeRevoke(store: [], now: now) }
+                if gone.isEmpty { kafka.completeRevoke(now: now) }
             case .lost(let gone):
                 for id in gone {
                     if let partition = ids.removeValue(forKey: id) { desk.lost(partition) }
                 }
-                revoking.removeAll { gone.contains($0) }
                 logger.warning(
                     "the group has given this registrar's partitions to others",
                     metadata: ["partitions": .stringConvertible(gone.count)])
             case .restartNeeded(let error):
                 logger.warning("the consumer is restarted", metadata: ["cause": "\(error)"])
-                do { try consumer.restart(timeout: .seconds(5), now: now) } catch {
+                do { try kafka.restart(now: now) } catch {
                     return "the consumer cannot be started again: \(error)"
                 }
             case .fatal(let error): return "the consumer has failed: \(error)"
@@ -351,14 +311,13 @@ final class RegistrarLoop {
     private func released(_ partition: Int32, _ now: Now) {
         revoking.removeAll { ids[$0] == partition }
         for (id, own) in ids where own == partition { ids[id] = nil }
-        if revoking.isEmpty { consumer.completeRevoke(store: [], now: now) }
+        if revoking.isEmpty { kafka.completeRevoke(now: now) }
     }
 
     /// Waits until what is under way has ended.
-    private func drain(_ now: Now) {
-        _ = producer.flush(timeout: Self.stopTimeout)
-        producer.pollReports(now: now) { desk.reported($0.ticket, offset: $0.position?.offset) }
-        perform(now)
+    func drain(_ now: Now) {
+        kafka.flush(timeout: Self.stopTimeout)
+        takeReports(now)
     }
 
     private func publish(_ now: Now) {
@@ -368,8 +327,7 @@ final class RegistrarLoop {
         counters.underWay = desk.underWay
         counters.writtenAgain = desk.writtenAgain
         counters.isGroupMember = !ids.isEmpty
-        counters.kafkaProblem =
-            producer.tokenFailure.map { "\($0)" } ?? producer.connectionFailure.map { "\($0)" }
+        counters.kafkaProblem = kafka.problem
         mailbox.publish(counters)
     }
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import KafkaLog
+internal import Logging
+internal import PushModel
+internal import Registering
+internal import Simdjson
+
+/// What the registrar's loop wants of Kafka: the topic of registrations, as a member of a group, and a
+/// producer. It belongs to one thread.
+protocol RegistrarKafka: AnyObject {
+    /// The eventfds that are readable when there is something to poll.
+    var wakeDescriptors: [CInt] { get }
+    func clearWakeUps()
+
+    /// Lends up to `limit` records, nil for one that is no registration's, and returns how many messages
+    /// were looked at.
+    func poll(now: Now, limit: Int, _ body: (RegistrationDesk.Record?) -> Void) -> Int
+    func takeFacts() -> [ConsumerFact]
+    func completeRevoke(now: Now)
+    func restart(now: Now) throws
+    /// Tells the other replicas where this one is found.
+    func announce(_ text: String)
+
+    /// Writes a registration's record; false if it was not taken.
+    func write(_ record: RegistrationWrite) -> Bool
+    /// What became of the records that were taken: the offset, nil for one that may not be in the log.
+    func takeReports(now: Now) -> [(ticket: RegistrationDesk.Ticket, offset: Int64?)]
+    /// Waits until all that was taken is reported, at most for so long.
+    func flush(timeout: Duration)
+    func close(timeout: Duration, now: Now)
+
+    func takeWarnings() -> [KafkaWarning]
+    /// Why Kafka cannot be reached; nil if nothing is known to be wrong.
+    var problem: String? { get }
+    /// Why nothing can be written any more.
+    var failure: String? { get }
+}
+
+/// A record that the registrar writes.
+struct RegistrationWrite: Hashable {
+    var ticket: RegistrationDesk.Ticket
+    var partition: Int32
+    var key: [UInt8]
+    /// nil for a tombstone.
+    var value: [UInt8]?
+    var tokenClass: RegistrationClass?
+    /// The replica's number.
+    var writer: UInt64
+}
+
+/// A consumer and a producer of the topic of registrations.
+final class RegistrarClients: RegistrarKafka {
+    private let consumer: EventConsumer
+    private let producer: RecordProducer
+    private let logger: Logger
+    private var parser = JSONParser(bytesMax: 4 << 20)
+
+    /// The header of the records that a registrar writes: the replica's number.
+    private static let writerHeader = "lamplighter-registrar"
+    /// The header with the class of a registration, which one without targets has nowhere else.
+    private static let classHeader = "lamplighter-class"
+
+    init(settings: KafkaClientSettings, topic: String, logger: Logger) throws {
+        self.logger = logger
+        producer = try RecordProducer(settings: settings, topics: [topic], logger: logger)
+        consumer = try EventConsumer(
+            settings: settings, topics: [topic], replayed: [0], startFrom: .earliest,
+            logger: logger)
+    }
+
+    var wakeDescriptors: [CInt] { [consumer.wakeDescriptor, producer.wakeDescriptor] }
+
+    func clearWakeUps() {
+        consumer.clearWakeUp()
+        producer.clearWakeUp()
+    }
+
+    // MARK: Reading
+
+    func poll(now: Now, limit: Int, _ body: (RegistrationDesk.Record?) -> Void) -> Int {
+        consumer.poll(now: now, limit: limit) { body(read($0)) }
+    }
+
+    private func read(_ record: borrowing KafkaRecord) -> RegistrationDesk.Record? {
+        guard let (key, handler) = InstallationKey.read(recordKey: record.key) else { return nil }
+        var summary: RegistrationSummary?
+        if let value = record.value {
+            summary = RegistrationSummary(value: value, parser: &parser)
+            // What no registrar can read does not stand in the way of the next write.
+            if summary == nil {
+                summary = RegistrationSummary(sequence: nil, tokenClass: nil, content: 0)
+            }
+            if summary?.tokenClass == nil {
+                summary?.tokenClass = record.header(named: Self.classHeader).flatMap {
+                    RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
+                }
+            }
+        }
+        let writer = record.header(named: Self.writerHeader).flatMap {
+            UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
+        }
+        return RegistrationDesk.Record(
+            partition: record.partition, offset: record.offset, key: key,
+            handler: handler, summary: summary, writer: writer)
+    }
+
+    func takeFacts() -> [ConsumerFact] { consumer.takeFacts() }
+
+    func completeRevoke(now: Now) { consumer.completeRevoke(store: [], now: now) }
+
+    func restart(now: Now) throws { try consumer.restart(timeout: .seconds(5), now: now) }
+
+    func announce(_ text: String) { consumer.announce(text) }
+
+    // MARK: Writing
+
+    func write(_ record: RegistrationWrite) -> Bool {
+        var headers = [(name: Self.writerHeader, value: String(record.writer, radix: 16))]
+        if let tokenClass = record.tokenClass {
+            headers.append((Self.classHeader, tokenClass.rawValue))
+        }
+        func produce(_ value: UnsafeRawBufferPointer?) -> RecordProducer.Acceptance {
+            record.key.withUnsafeBytes {
+                producer.produce(
+                    topic: 0, partition: record.partition, key: $0, value: value, headers: headers,
+                    ticket: record.ticket)
+            }
+        }
+        let acceptance = record.value?.withUnsafeBytes(produce) ?? produce(nil)
+        if case .failed(let error) = acceptance {
+            logger.warning("Kafka does not take a registration", metadata: ["error": "\(error)"])
+        }
+        return acceptance == .accepted
+    }
+
+    func takeReports(now: Now) -> [(ticket: RegistrationDesk.Ticket, offset: Int64?)] {
+        var reports: [(ticket: RegistrationDesk.Ticket, offset: Int64?)] = []
+        producer.pollReports(now: now) { reports.append(($0.ticket, $0.position?.offset)) }
+        return reports
+    }
+
+    func flush(timeout: Duration) { _ = producer.flush(timeout: timeout) }
+
+    func close(timeout: Duration, now: Now) { consumer.close(timeout: timeout, now: now) }
+
+    // MARK: Trouble
+
+    func takeWarnings() -> [KafkaWarning] { producer.takeWarnings() }
+
+    var problem: String? {
+        producer.tokenFailure.map { "\($0)" } ?? producer.connectionFailure.map { "\($0)" }
+    }
+
+    var failure: String? { producer.fatalError.map { "the producer has failed: \($0)" } }
+}
