@@ -30,7 +30,7 @@ import Testing
             return reading.assignments.map(\.topic) == [1]
         }
         #expect(reading.consumer.missingTopics == ["events"])
-        try await reading.consumer.lookForLeaders()
+        try await reading.consumer.lookAtPartitions()
         #expect(reading.consumer.missingTopics == ["events"], "it is not there yet")
         try fixture.write(2, to: "others")
         try await reading.waitForRecords(5)
@@ -62,7 +62,7 @@ import Testing
         }
         try fixture.kafka.perform(.topicError(name: "others", code: 0))
         // Without a turn no assignment comes here.
-        try await reading.consumer.lookForLeaders()
+        try await reading.consumer.lookAtPartitions()
         #expect(reading.consumer.missingTopics == ["events"])
         reading.close()
     }

@@ -190,14 +190,15 @@ extension KafkaFixture {
 }
 
 extension EventConsumer {
-    /// Asks who leads the partitions, and takes the answers.
-    func lookForLeaders(now: Now = .current) async throws {
-        lookForLeadersAt = now.monotonic
-        watchLeaders(now: now)
-        try await waitUntil("the leaders") { !leaders.isUnderWay }
-        lookForLeadersAt = now.monotonic + .seconds(3600)
-        watchLeaders(now: now)
-        try await waitUntil("the leaders again") { !leaders.isUnderWay }
-        _ = leaders.takeAnswer()
+    /// Asks once for the ends of the partitions, and takes the answers.
+    func lookAtPartitions(now: Now = .current) async throws {
+        askForPartitionsAt = now.monotonic
+        watchPartitions(now: now)
+        try await waitUntil("the answer") { !partitionQuestion.isUnderWay }
+        // Where something is wrong, this asks once more.
+        askForPartitionsAt = now.monotonic + .seconds(3600)
+        watchPartitions(now: now)
+        try await waitUntil("another answer") { !partitionQuestion.isUnderWay }
+        _ = partitionQuestion.takeAnswer()
     }
 }

@@ -183,9 +183,9 @@ import Testing
         }
         try leader(of: 1, is: -1)
         // An election takes a moment.
-        try await consumer.lookForLeaders()
+        try await consumer.lookAtPartitions()
         #expect(consumer.unavailableCount == 0)
-        try await consumer.lookForLeaders()
+        try await consumer.lookAtPartitions()
         #expect(consumer.unavailableCount == 1)
         var later = Now.current
         group.poll(forSeconds: 4, from: &later)
@@ -203,7 +203,7 @@ import Testing
         #expect(!consumer.stalledPartitions(now: later).contains(ids[1]))
 
         try leader(of: 1, is: 1)
-        try await consumer.lookForLeaders(now: later)
+        try await consumer.lookAtPartitions(now: later)
         #expect(consumer.unavailableCount == 0)
         #expect(consumer.takeFacts().contains(.availableAgain(topic: 0, partition: 1)))
         // From now on it must deliver.
@@ -214,11 +214,53 @@ import Testing
         group.close()
     }
 
-    @Test func `who cannot be asked for the leaders accuses no partition`() async throws {
+    @Test func `a partition whose broker does not answer is named, with the broker`() async throws {
+        let group = try GroupStandIn(partitions: 2, brokers: 2)
+        let (consumer, reading) = (group.consumer, group.reading)
+        for partition in [0, 1] as [Int32] {
+            try group.fixture.kafka.perform(
+                .leader(topic: "events", partition: partition, broker: partition + 1))
+        }
+        try await group.assign([0, 1])
+        try await consumer.lookAtPartitions()
+        #expect(consumer.unavailableCount == 0)
+        try group.fixture.kafka.perform(.down(broker: 2))
+        for _ in 0..<2 { try await consumer.lookAtPartitions() }
+        #expect(consumer.unavailableCount == 1)
+        var later = Now.current
+        group.poll(forSeconds: 4, from: &later)
+        let named = try #require(told(consumer.takeFacts()).first)
+        #expect(named.partition == 1)
+        try group.fixture.write(2, to: "events", partition: 0)
+        try await reading.waitForRecords(2)
+        try group.fixture.kafka.perform(.up(broker: 2))
+        let patience = Patience(.seconds(60))
+        while consumer.unavailableCount > 0, !patience.isOver {
+            try await consumer.lookAtPartitions()
+        }
+        #expect(consumer.unavailableCount == 0)
+        group.close()
+    }
+
+    /// The group's next look at the metadata is minutes away.
+    @Test func `a topic that is gone is missed at the second look, and found again`() async throws {
+        try await group.assign([0, 1])
+        try group.fixture.kafka.perform(.topicError(name: "events", code: 3))
+        try await consumer.lookAtPartitions()
+        #expect(consumer.missingTopics.isEmpty)
+        try await consumer.lookAtPartitions()
+        #expect(consumer.missingTopics == ["events"] && consumer.unavailableCount == 0)
+        try group.fixture.kafka.perform(.topicError(name: "events", code: 0))
+        try await consumer.lookAtPartitions()
+        #expect(consumer.missingTopics.isEmpty)
+        group.close()
+    }
+
+    @Test func `who may not ask for the ends accuses no partition`() async throws {
         try await group.assign([0, 1])
         // TOPIC_AUTHORIZATION_FAILED on Metadata.
         try group.fixture.kafka.perform(.topicError(name: "events", code: 29))
-        for _ in 0..<3 { try await consumer.lookForLeaders() }
+        for _ in 0..<3 { try await consumer.lookAtPartitions() }
         #expect(consumer.unavailableCount == 0)
         group.close()
     }
@@ -228,11 +270,11 @@ import Testing
     {
         try await group.assign([0, 1])
         try leader(of: 1, is: -1)
-        for _ in 0..<2 { try await consumer.lookForLeaders() }
+        for _ in 0..<2 { try await consumer.lookAtPartitions() }
         #expect(consumer.unavailableCount == 1)
         group.announce(.revokePartitions, [1])
         consumer.completeRevoke(store: [], now: .current)
-        try await consumer.lookForLeaders()
+        try await consumer.lookAtPartitions()
         #expect(consumer.unavailableCount == 0)
         group.close()
     }

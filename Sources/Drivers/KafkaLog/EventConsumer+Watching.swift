@@ -9,12 +9,12 @@ extension EventConsumer {
     /// Partitions that should have delivered something: assigned, not paused, not at their end, and
     /// silent for `silence` although the consumer was polled and its queue ran empty. librdkafka
     /// can stop fetching a partition after some errors; restarting the consumer always helps, but where
-    /// there is no leader to fetch from.
+    /// there is no broker to fetch from.
     package func stalledPartitions(
         now: Now, silence: Duration = .seconds(60)
     ) -> [AssignmentID] {
         partitions.assigned { row in
-            !row.isPaused && !row.isMuted && !row.isAtEnd && !row.isRefused && !row.isLeaderless
+            !row.isPaused && !row.isMuted && !row.isAtEnd && !row.isRefused && !row.isOutOfReach
                 && polling.isSilent(since: row.activeAt, now: now.monotonic, for: silence)
         }
     }

@@ -34,8 +34,8 @@ package final class EventConsumer {
     var unavailable = UnavailablePartitions()
     /// The topics that Kafka does not know, though they are subscribed to.
     var missing: Set<Int> = []
-    let leaders = BackgroundQuestion<[TopicMetadata]>(thread: "kafka-leaders")
-    var lookForLeadersAt = MonotonicTime(nanoseconds: .min)
+    let partitionQuestion = BackgroundQuestion<PartitionAnswers?>(thread: "kafka-events")
+    var askForPartitionsAt = MonotonicTime(nanoseconds: .min)
     var groupWait = GroupWait()
     /// The rebalance being answered; later ones wait in `rebalances`.
     var pending: PendingRebalance?

@@ -23,9 +23,9 @@ struct PartitionTable {
         var isHeld = false
         /// Whether this user may not read the partition. librdkafka keeps trying.
         var isRefused = false
-        /// How many times in a row Kafka has said that the partition has no leader.
-        var looksWithoutLeader = 0
-        var isLeaderless: Bool { looksWithoutLeader > 1 }
+        /// How many times in a row nobody could tell where the partition ends.
+        var looksWithoutEnd = 0
+        var isOutOfReach: Bool { looksWithoutEnd > 1 }
         /// Whether no record has come since the end was reached.
         var isAtEnd = false
         /// The end that was reached: the offset of the next record, or of a transaction's first that is

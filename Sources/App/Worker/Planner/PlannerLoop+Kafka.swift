@@ -52,7 +52,7 @@ extension PlannerLoop {
                 key: record.key, value: record.value, timestamp: timestamp)
         case WorkerPlan.controlsTable:
             return pipeline.restrictionRecord(key: record.key, value: record.value)
-        default: preconditionFailure("a record of no table of ours")
+        default: preconditionFailure("unknown table topic")
         }
     }
 
@@ -203,7 +203,7 @@ extension PlannerLoop {
         watch.report(troubledTopics(now: now), now: now, logger: logger)
         if let consumer {
             consumer.watchTransactions(now: now)
-            consumer.watchLeaders(now: now)
+            consumer.watchPartitions(now: now)
             watch.report(
                 openTransactions: consumer.openTransactions(now: now), now: now, logger: logger)
         }
@@ -229,7 +229,7 @@ extension PlannerLoop {
         }
         if let error = tables.failure {
             lifecycle.clientFailed(
-                "registrations, suppressions or controls cannot be followed: \(error)")
+                "cannot read the topic of registrations, suppressions or restrictions: \(error)")
         }
         guard let consumer, lifecycle.isSteady else { return }
         let stalled = consumer.stalledPartitions(now: now)
