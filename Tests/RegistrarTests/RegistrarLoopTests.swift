@@ -223,6 +223,24 @@ import Testing
         #expect(kafka.written.map(\.value) == [[4]])
     }
 
+    @Test func `one that cannot be read puts off no other`() throws {
+        fixture.own(0, 1)
+        overtake()
+        kafka.records = [
+            RegistrarLoopFixture.record(7, at: 10, partition: 1),
+            RegistrarLoopFixture.record(5, at: 11, partition: 1),
+        ]
+        fixture.turn()
+        try #require(fixture.reread.count == 2)
+        fixture.reread[0].receiver(.unavailable)
+        fixture.turn()
+        fixture.turn(after: .milliseconds(900))
+        fixture.reread[1].receiver(.unavailable)
+        fixture.turn()
+        fixture.turn(after: .milliseconds(100))
+        #expect(fixture.reread.count > 2)
+    }
+
     @Test func `what is not in the log any more is not written`() throws {
         fixture.own(0)
         overtake()
@@ -236,6 +254,7 @@ import Testing
     @Test func `a replica that does not own the partition writes nothing again`() {
         fixture.turn(.assigned([RegistrarLoopFixture.assignment(of: 0)]))
         overtake()
+        #expect(fixture.reread.count == 1)
         for asked in fixture.reread { asked.receiver(.value([1])) }
         fixture.turn()
         #expect(kafka.written.isEmpty)

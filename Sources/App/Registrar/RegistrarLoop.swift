@@ -153,8 +153,9 @@ final class RegistrarLoop {
             desk.writeAgain(
                 key, handler: handler, partition: partition, offset: offset, value: value)
         case .notWrittenAgain(let key, let handler, let partition):
+            // Those that follow do not put off the first.
+            if unrepaired.isEmpty { repairAt = now.monotonic + Self.repairPause }
             unrepaired.append((key, handler, partition))
-            repairAt = now.monotonic + Self.repairPause
         }
     }
 
