@@ -44,7 +44,7 @@ def build(*products, configuration="release"):
     # Of debug builds all have one set of options: with others everything would be built again.
     environment.pop("LAMPLIGHTER_PROGRAMS", None)
     commands = [["scripts/build-debug.sh", *products]] if configuration == "debug" else [
-        ["swift", "build", "--disable-index-store", "-c", configuration, "--product", product]
+        ["scripts/swift-build.sh", "--disable-index-store", "-c", configuration, "--product", product]
         for product in products]
     for command in commands:
         print("+", *command, flush=True)

@@ -17,8 +17,20 @@ struct RecordsCommand: ParsableCommand {
     @Option(help: "How many records are read in each way.")
     var rounds = 500_000
 
+    @Option(help: "Reads only the events whose names have this in them, to be profiled.")
+    var only: String?
+
     func run() throws {
         var figures = Figures()
+        if only == nil { try addFields(to: &figures) }
+        for event in try SampleEvent.all() where only.map(event.name.contains) ?? true {
+            figures.events.append(
+                Figures.Event(name: event.name, nanoseconds: try time(event.reading())))
+        }
+        try Report.print(figures)
+    }
+
+    private func addFields(to figures: inout Figures) throws {
         let json = try SampleOrder.json()
         var parser = JSONParser()
         figures.json = try time {
@@ -33,11 +45,6 @@ struct RecordsCommand: ParsableCommand {
         figures.avroWanted = try time(avro, .avro, SampleOrder.wanted)
         figures.protobufWhole = try time(protobuf, .protobuf, [""])
         figures.protobufWanted = try time(protobuf, .protobuf, SampleOrder.wanted)
-        for event in try SampleEvent.all() {
-            figures.events.append(
-                Figures.Event(name: event.name, nanoseconds: try time(event.reading())))
-        }
-        try Report.print(figures)
     }
 
     private struct Figures: Encodable {

@@ -124,3 +124,7 @@ csimdjson_status csimdjson_parse(
 bool csimdjson_is_utf8(const void *bytes, size_t count) {
     return validate_utf8(static_cast<const char *>(bytes), count);
 }
+
+bool csimdjson_contains(const void *bytes, size_t count, const void *word, size_t word_count) {
+    return memmem(bytes, count, word, word_count) != nullptr;
+}

@@ -36,10 +36,9 @@ extension EventDecoder {
         let key = try? found.get()
         var document: RecordDocument?
         if fieldBindings[number].decode == .debezium {
-            let object = record.value.flatMap { try? parser.object($0) }
-            if let object {
+            if let value = record.value, let object = try? parser.object(value) {
                 document = try? RecordDocument.change(
-                    object, of: Set(RowOperation.allCases), &rows)
+                    object, in: value, of: Set(RowOperation.allCases), &rows)
             }
         } else if template.needsJSON {
             document = try? self.document(of: record)

@@ -413,9 +413,10 @@ package struct EventDecoder: ~Copyable {
     private mutating func event(
         _ fields: EventFields, _ record: EventRecord, _ now: WallTime
     ) throws(UnreadableRecord) -> Event {
-        let binding = bindings[record.binding]
+        // Not copied: that would count the references of all its parts.
+        let binding = record.binding
         let named = try namedApp(of: fields)
-        guard let app = named ?? binding.app else { throw Self.missingApp }
+        guard let app = named ?? bindings[binding].app else { throw Self.missingApp }
         if named == nil, let environment = fields.environment {
             try routes.requireServed(app, environment)
         }
@@ -426,10 +427,11 @@ package struct EventDecoder: ~Copyable {
         // It would lengthen the life of the event's pushes. A record may be older than its event:
         // some producers copy the timestamp of another one.
         if RecordMoment.isFar(time, after: max(recorded, now), .ofEvent) {
-            notes[record.binding].add(.timeAhead)
+            notes[binding].add(.timeAhead)
             time = recorded
         }
-        let standard = fields.payload == nil ? binding.changeLife : binding.payloadLife
+        let standard =
+            fields.payload == nil ? bindings[binding].changeLife : bindings[binding].payloadLife
         let life = fields.ttl.map { Milliseconds($0) } ?? standard
         let deadline = fields.expiresAt ?? max(time, recorded) + life
 
@@ -439,9 +441,9 @@ package struct EventDecoder: ~Copyable {
         var event = Event(
             app: app, subject: subject, time: time,
             expiresAt: min(deadline, Self.latest(from: now)),
-            kinds: fields.kinds ?? (isWhole ? binding.kinds : []),
-            classes: fields.classes ?? (isWhole ? binding.classes : .all),
-            delay: isWhole ? binding.delay : .zero)
+            kinds: fields.kinds ?? (isWhole ? bindings[binding].kinds : []),
+            classes: fields.classes ?? (isWhole ? bindings[binding].classes : .all),
+            delay: isWhole ? bindings[binding].delay : .zero)
         // A shard is written some time after its event, whose `time` may be of any age.
         event.writtenAt =
             isWhole ? recorded : min(fields.shard?.writtenAt ?? WallTime(milliseconds: 0), recorded)
@@ -464,7 +466,7 @@ package struct EventDecoder: ~Copyable {
         event.payload = fields.payload
         event.id = fields.id
         event.traceparent = fields.traceparent
-        event.isPlain = fields.isPlain && isWhole && binding.isPlain
+        event.isPlain = fields.isPlain && isWhole && bindings[binding].isPlain
         assert(Self.isInBounds(event), "a decoded event breaks a bound of its format")
         return event
     }

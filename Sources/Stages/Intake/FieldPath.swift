@@ -127,12 +127,15 @@ package enum RowOperation: String, CaseIterable, Sendable {
 
 extension RecordDocument {
     /// Reads Debezium's envelope, with or without its schema.
+    /// - Parameter text: what the object was read from.
     /// - Returns: nil for what is no change of a row (a truncated table, a logical message) or one of
     ///   another operation.
     /// - Throws: if it is no such envelope.
     static func change(
-        _ object: JSONObject, of operations: Set<RowOperation>, _ reader: inout RowReader
+        _ object: JSONObject, in text: UnsafeRawBufferPointer, of operations: Set<RowOperation>,
+        _ reader: inout RowReader
     ) throws(UnreadableRecord) -> RecordDocument? {
+        reader.begin(text)
         let inner = enveloped(object)
         let envelope = inner ?? object
         guard let word = envelope["op"]?.string else { throw notChange(object) }

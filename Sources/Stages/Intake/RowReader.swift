@@ -13,6 +13,8 @@ struct RowReader: ~Copyable {
     private var whole: JSONParser
     /// JSON that is written anew.
     private var text: [UInt8] = []
+    /// Whether the record may have decimals in base64.
+    private var mayHaveDecimals = false
 
     init(bytesMax: Int) {
         before = JSONParser(bytesMax: bytesMax)
@@ -29,6 +31,12 @@ struct RowReader: ~Copyable {
 
     // MARK: Rows
 
+    /// A record's rows follow. One search through its text saves most from a walk over their columns: where
+    /// there is a decimal, its scale is beside it or in the schema.
+    mutating func begin(_ text: UnsafeRawBufferPointer) {
+        mayHaveDecimals = text.contains("scale")
+    }
+
     /// A row of a change.
     /// - Parameter schema: that of the envelope.
     /// - Returns: nil if the row is a text that is no JSON object.
@@ -40,6 +48,7 @@ struct RowReader: ~Copyable {
             }
         }
         guard let object = value.object else { return nil }
+        guard mayHaveDecimals else { return value }
         let scales = schema.map { Self.scales(of: row, in: $0) } ?? []
         guard rewriteDecimals(of: object, scales) else { return value }
         let found: JSONValue? =

@@ -56,6 +56,9 @@ csimdjson_status csimdjson_parse(
 /// Whether the bytes are UTF-8. Reads none beyond them.
 bool csimdjson_is_utf8(const void *bytes, size_t count);
 
+/// Whether the bytes of `word` are somewhere in these.
+bool csimdjson_contains(const void *bytes, size_t count, const void *word, size_t word_count);
+
 #ifdef __cplusplus
 }
 #endif
