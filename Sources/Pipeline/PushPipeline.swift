@@ -95,8 +95,8 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Partitions
 
-    /// The assignments of events topics that are ours: those whose offsets are stored. The owner
-    /// has a list of its own, which must say the same.
+    /// The assignments of events topics that are ours: those whose offsets are stored. Must
+    /// equal `WorkerLifecycle.open`.
     var eventAssignments: [AssignmentID] { book.tracker.open }
     /// The assignments of `deferred` that are ours.
     var deferredAssignments: [AssignmentID] { deferral.assignments.open }

@@ -48,6 +48,11 @@ internal import Testing
             ),
             (.sent(last: nil), "its push waits", "lamplighter explain --subject canary"),
             (.sent(last: "403 InvalidProviderToken"), "push: 403 InvalidProviderToken", "explain"),
+            (.sent(last: "400 BadDeviceToken"), "push: 400 BadDeviceToken", "register a token"),
+            (.unsent(.dropped), "an operator has its push dropped", "lamplighter restrictions"),
+            (.unsent(.suppressed), "called its token dead", "another token"),
+            (.unsent(.expired), "expired before it could be sent", "explain"),
+            (.unsent(.superseded), "a newer one has replaced it", "explain"),
         ] as [(Canary.Stage, String, String)])
     func `the problem says how far the latest came, and what to do`(
         stage: Canary.Stage, summary: String, remedy: String

@@ -95,6 +95,31 @@ extension `The diagnosis of a worker` {
         #expect(text.hasPrefix(words), "\(text)")
     }
 
+    @Test func `pushes that all fail are told, whatever connections are left`() {
+        for (connections, ill) in [(0, 1), (1, 1), (1, 0)] {
+            let text = problem {
+                var pool = pool
+                (pool.connections, pool.connectionsIll, pool.faultsInARow) = (connections, ill, 3)
+                $0.pools = [pool]
+            }
+            #expect(
+                text.hasPrefix(
+                    "warning: The last 3 pushes of credential home in production failed: APNs answers 5xx, "
+                        + "or nothing. See Apple's system status"), "\(text)")
+        }
+        var few = pool
+        few.faultsInARow = 2
+        #expect(diagnosis { $0.pools = [few] }.problems.isEmpty)
+    }
+
+    @Test func `a signing key whose file is gone is told`() {
+        var pool = pool
+        pool.isKeyGone = true
+        #expect(
+            problem { $0.pools = [pool] }.hasPrefix(
+                "warning: The signing key of credential home in production has lost its file"))
+    }
+
     private var pool: WorkerStatus.Pool {
         WorkerStatus.Pool(
             credential: "home", environment: .production, endpoint: "api.push.apple.com:443")

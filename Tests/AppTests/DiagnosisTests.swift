@@ -384,6 +384,26 @@ internal import Testing
         #expect(caused.problems.map(\.severity) == [.error, .warning], "the breaker is why")
     }
 
+    @Test func `a condition whose field no record has is told, once there are ten`() {
+        func told(_ count: Int, filtered: Int = 0, matched: Int = 0) -> [Problem] {
+            diagnosis { status in
+                status.absences = [.init(topic: "orders", field: "/total", count: count)]
+                status.events = [
+                    .init(topic: "orders", outcome: "filtered", count: filtered),
+                    .init(topic: "orders", outcome: "matched", count: matched),
+                    .init(topic: "events", outcome: "matched", count: 7),
+                ]
+                status.earlier.events = status.events
+            }.problems
+        }
+        #expect(told(9, filtered: 9).isEmpty)
+        #expect(told(40, filtered: 41).isEmpty && told(40, filtered: 40, matched: 1).isEmpty)
+        #expect(
+            told(40, filtered: 40).first?.summary
+                == "All 40 events of orders since the start were left out by its binding, since none has "
+                + "/total.")
+    }
+
     // MARK: Compacted topics
 
     @Test func `what was set aside in the last seconds is told with why`() {

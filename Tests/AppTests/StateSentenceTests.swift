@@ -108,6 +108,12 @@ internal import Testing
                 .init(topic: "orders", message: "a condition met a text", count: 3)
             ]
         },
+        State(sentence: "All 40 events of orders since the start were left out", severity: .warning)
+        {
+            $0.absences = [.init(topic: "orders", field: "/total", count: 40)]
+            $0.events = [.init(topic: "orders", outcome: "filtered", count: 40)]
+            $0.earlier.events = $0.events
+        },
         State(sentence: "1 of the 4 connections of credential home", severity: .warning) {
             $0.pools = [Self.pool { ($0.connections, $0.connectionsIll) = (4, 1) }]
         },

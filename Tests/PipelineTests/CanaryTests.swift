@@ -192,6 +192,15 @@ internal import Testing
         #expect(canary.lastProof == nil && silence == .seconds(361))
     }
 
+    @Test func `whose push ends unsent says why`() throws {
+        register()
+        read(try write())
+        fixture.restrict(.pushes(app: PipelineFixture.app, tokenClass: nil), .drop)
+        #expect(fixture.take().isEmpty)
+        #expect(canary.latest?.stage == .unsent(.dropped))
+        #expect(canary.counts.cameThrough == 0)
+    }
+
     @Test func `whose token registers just after it comes through, too`() throws {
         let record = try write()
         read(record)

@@ -94,6 +94,27 @@ internal import Testing
         #expect(records.first?.value.contains(#""reason":"AttemptsExhausted""#) == true)
     }
 
+    /// With one token no circuit breaker opens: the fault may be the token's.
+    @Test func `an outage spends no last attempt, however few pushes there are`() throws {
+        let (fixture, first) = oneInFlight { $0.attemptsMax = 6 }
+        fixture.registerControl("B", [9], shows: ["lamp"])
+        var push = first
+        for _ in 0..<30 {
+            fixture.answer(push, 503, .serviceUnavailable)
+            fixture.pass(.seconds(300))
+            fixture.acknowledge(fixture.takeRecords())
+            push = try #require(fixture.take().first)
+        }
+        #expect(fixture.ended.isEmpty)
+        // Another's acceptance shows that it is the token's own.
+        fixture.event("lamp")
+        let other = try #require(fixture.take().first)
+        fixture.answer(other, 200)
+        fixture.answer(push, 503, .serviceUnavailable)
+        fixture.pass(.seconds(1))
+        #expect(fixture.ended.keys.contains { $0.contains("AttemptsExhausted") })
+    }
+
     @Test func `an event that joins a push at rest does not send it sooner`() {
         let (fixture, push) = oneInFlight()
         fixture.answer(push, 503, .serviceUnavailable)

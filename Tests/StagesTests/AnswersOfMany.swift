@@ -11,7 +11,7 @@ struct AnswersOfMany {
 
     mutating func received(_ answer: PoolHealth.Answer) -> Bool {
         token += 1
-        return health.received(answer, of: TokenID(rawValue: token))
+        return health.received(answer, of: TokenID(rawValue: token), now: .after(.zero))
     }
 
     mutating func isSilent(inFlight: Int, now: MonotonicTime) -> Bool {

@@ -53,17 +53,20 @@ internal import Testing
         for number in 0..<600 as Range<UInt32> {
             let isIll =
                 number % 10 == 9
-                ? health.received(.healthy, of: TokenID(rawValue: 1 + number / 10 % others))
-                : health.received(.fault, of: TokenID(rawValue: 0))
+                ? health.received(
+                    .healthy, of: TokenID(rawValue: 1 + number / 10 % others), now: .after(.zero))
+                : health.received(.fault, of: TokenID(rawValue: 0), now: .after(.zero))
             #expect(!isIll, "after \(number)")
         }
     }
 
     @Test func `a pool's health is lost when the only two tokens fail`() {
         var health = PoolHealth()
-        for _ in 0..<60 { _ = health.received(.healthy, of: TokenID(rawValue: 1)) }
+        for _ in 0..<60 {
+            _ = health.received(.healthy, of: TokenID(rawValue: 1), now: .after(.zero))
+        }
         let ill = (0..<50 as Range<UInt32>).map {
-            health.received(.fault, of: TokenID(rawValue: $0 % 2))
+            health.received(.fault, of: TokenID(rawValue: $0 % 2), now: .after(.zero))
         }
         #expect(ill.contains(true))
     }
@@ -96,6 +99,49 @@ internal import Testing
         health.reset()
         let isIll = health.received(.fault)
         #expect(!isIll)
+    }
+
+    /// A pool that is sent little.
+    @Test func `a pool's health is lost when there are only faults for ten seconds`() {
+        var health = PoolHealth()
+        func ill(_ token: UInt32, at seconds: Double) -> Bool {
+            health.received(
+                .fault, of: TokenID(rawValue: token), now: .after(.seconds(seconds)))
+        }
+        let early = [0.0, 1, 2, 4, 9.999].enumerated().map { ill(UInt32($0 % 2), at: $1) }
+        #expect(!early.contains(true) && health.faultsInARow == 5)
+        #expect(!health.isFailingAll(now: .after(.seconds(9.999))))
+        let late = ill(1, at: 10)
+        #expect(late && health.isFailingAll(now: .after(.seconds(10))))
+        // One good answer, and they are counted anew.
+        let isIll = health.received(
+            .healthy, of: TokenID(rawValue: 2), now: .after(.seconds(11)))
+        #expect(!isIll && health.faultsInARow == 0)
+        #expect(
+            [ill(0, at: 12), ill(1, at: 60), ill(0, at: 61), ill(1, at: 62)] == [
+                false, false, false, false,
+            ])
+        #expect(ill(0, at: 63))
+    }
+
+    @Test
+    func `a pool's health is not lost by a token that is alone, nor beside more that are well`() {
+        var health = PoolHealth()
+        for second in 0..<100 {
+            let isIll = health.received(
+                .fault, of: TokenID(rawValue: 1), now: .after(.seconds(second)))
+            #expect(!isIll)
+        }
+        #expect(health.isFailingAll(now: .after(.seconds(100))))
+        health = PoolHealth()
+        for token in 10..<13 as Range<UInt32> {
+            _ = health.received(.healthy, of: TokenID(rawValue: token), now: .after(.zero))
+        }
+        for second in 0..<20 {
+            let token = TokenID(rawValue: UInt32(second % 2))
+            let isIll = health.received(.fault, of: token, now: .after(.seconds(second)))
+            #expect(!isIll)
+        }
     }
 
     @Test(arguments: [50, 51, 99, 130])
@@ -139,7 +185,7 @@ internal import Testing
         #expect(health.silence(now: .after(.zero)) == nil)
         _ = health.isSilent(inFlight: 1, now: .after(.zero))
         #expect(health.silence(now: .after(.seconds(3))) == .seconds(3))
-        _ = health.received(.fault, of: TokenID(rawValue: 1))
+        _ = health.received(.fault, of: TokenID(rawValue: 1), now: .after(.zero))
         #expect(health.silence(now: .after(.seconds(4))) == nil)
         _ = health.isSilent(inFlight: 1, now: .after(.seconds(4)))
         #expect(health.silence(now: .after(.seconds(9))) == .seconds(5))

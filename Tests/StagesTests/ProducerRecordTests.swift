@@ -424,6 +424,25 @@ internal import Testing
         }
     }
 
+    @Test func `records without a condition's field are counted apart`() throws {
+        let binding = Self.documents {
+            $0.conditions = [
+                .init(field: FieldPath("/open")!, tests: [.isOneOf([.flag(true)])]),
+                .init(field: FieldPath("/total")!, tests: [.above(0)]),
+            ]
+        }
+        let wrapped = #"{"schema":{},"payload":{"open":true,"total":5}}"#
+        let absences = try notes(of: wrapped, binding, times: 3).absences
+        #expect(absences.count == 1 && absences[0]?.field == "/open" && absences[0]?.count == 3)
+        for value in [#"{"open":true}"#, #"{"open":true,"total":null}"#] {
+            let absences = try notes(of: value, binding).absences
+            #expect(absences.count == 1 && absences[1]?.field == "/total")
+        }
+        for value in [#"{"open":false}"#, #"{"open":true,"total":0}"#, #"{"open":true,"total":1}"#] {
+            #expect(try notes(of: value, binding).absences.isEmpty)
+        }
+    }
+
     @Test(
         arguments: [
             (#"{"id":1,"settings":"__debezium_unavailable_value"}"#, 1),

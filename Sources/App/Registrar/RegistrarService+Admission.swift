@@ -74,7 +74,7 @@ extension RegistrarService {
     ) -> Refusal {
         switch failure {
         case .notFound:
-            Refusal(Problem(.notFound, "this path is none", remedy: "see /v1/openapi.json"))
+            Refusal(Problem(.notFound, "unknown path", remedy: "see /v1/openapi.json"))
         case .invalid(let part, let remedy, let methods):
             refusal(of: question, but: methods)
                 ?? Refusal(

@@ -107,10 +107,13 @@ struct KeyFollower {
     }
 
     private mutating func tellOfGone(_ name: String) {
+        for (environment, rotation) in followed[name]!.rotations {
+            followed[name]!.credential.tokens[environment]?.noteGone(rotation.isGone)
+        }
         let isGone = followed[name]!.rotations.values.contains(where: \.isGone)
         if isGone, !followed[name]!.isGoneTold {
             logger.warning(
-                "the signing key in use has lost its file; it is used until another is accepted",
+                "key file removed; keeping the loaded key until a new one is accepted",
                 metadata: ["credential": "\(name)"])
         }
         followed[name]!.isGoneTold = isGone

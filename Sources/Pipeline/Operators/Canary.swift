@@ -45,8 +45,15 @@ package struct Canary: Sendable {
         /// Its push is on its way. What became of the last request, if there was one: a status with
         /// APNs's reason, or why there is none.
         case sent(last: String?)
+        /// Its push has ended without a request, or after the last one.
+        case unsent(UnsentCause)
         /// APNs has answered 200, or 410 where the token is dead.
         case cameThrough(status: UInt16, after: Duration)
+    }
+
+    /// Why a push ended that was about to be sent.
+    package enum UnsentCause: Sendable, Equatable {
+        case expired, suppressed, superseded, dropped
     }
 
     /// One of this worker's canaries.
@@ -255,6 +262,12 @@ package struct Canary: Sendable {
             provedAt = turns[turn].beganAt
             lastProof = turns[turn]
         }
+        followPushes()
+    }
+
+    /// Its push was to be sent, and is not.
+    mutating func ended(_ turn: Int, unsent cause: UnsentCause) {
+        turns[turn].stage = .unsent(cause)
         followPushes()
     }
 

@@ -173,7 +173,11 @@ extension Handover {
         let slot = outcome.slot
         if Self.endIfNotOwed(slot, &book, now: now) { return false }
         let attempts = Int(book.pushes[slot].attempts)
-        if costsAttempt, attempts + 1 >= book.settings.attemptsMax {
+        let isLast = costsAttempt && attempts + 1 >= book.settings.attemptsMax
+        // The last one is not lost to an outage: as long as APNs accepts nothing, it is tried again.
+        let isSpared =
+            isLast && breakers.isFailingAll(book.pushes.route(of: slot), now: now.monotonic)
+        if isLast, !isSpared {
             book.count(.rejected, slot, .attemptsExhausted)
             let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
             Self.giveUp(slot, reason: reason, status: 0, &book, &outbox, now: now)
@@ -185,7 +189,7 @@ extension Handover {
             .seconds(Int64(outcome.retryAfterSeconds)))
         assert(delay >= .zero, "a push is tried again in the past")
         let again = now.monotonic + delay
-        book.retry(slot, at: again, costsAttempt: costsAttempt, now: now)
+        book.retry(slot, at: again, costsAttempt: costsAttempt && !isSpared, now: now)
         deferral.deferIfTooLong(slot, until: again, &book, &outbox, breakers, now: now)
         return true
     }

@@ -19,7 +19,7 @@ struct Handover: ~Copyable {
     var recent = RecentOutcomes()
     /// How many pushes were taken and held back since the turn began.
     private var heldBack = 0
-    /// Whether so many were that the others are for the next turn.
+    /// Whether this turn's limit of held-back pushes is reached.
     var isCutShort: Bool { heldBack >= HoldWatch.spillMax }
     private let byAddress = PassedByAddress()
 
@@ -93,21 +93,27 @@ struct Handover: ~Copyable {
         _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
+        let cause: Canary.UnsentCause
         if book.pushes.expiresAt(of: slot) <= now.monotonic {
+            cause = .expired
             book.count(.expired, slot)
             recent.expiredUnsent(slot, book, now: now)
         } else if book.audience.isSuppressed(book.pushes.token(of: slot)) {
+            cause = .suppressed
             book.count(.suppressed, slot)
         } else if book.pushes.coalescingKey(of: slot) != 0, !deferral.order.isEmpty,
             deferral.isSuperseded(slot, book)
         {
+            cause = .superseded
             book.count(.superseded, slot)
         } else if breakers.hasDrops, breakers.isDropping(book.pushes.route(of: slot)) {
+            cause = .dropped
             book.count(.dropped, slot)
             recent.droppedUnsent(slot, book, now: now)
         } else {
             return true
         }
+        if book.canary.isFollowing { book.canaryEnded(slot, unsent: cause) }
         breakers.notSent(book.pushes.route(of: slot))
         book.end(slot, now: now)
         return false

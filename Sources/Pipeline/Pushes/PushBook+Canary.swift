@@ -37,6 +37,12 @@ extension PushBook {
         }
     }
 
+    @inline(never)
+    mutating func canaryEnded(_ slot: UInt32, unsent cause: Canary.UnsentCause) {
+        guard let turn = canary.turn(at: pushes[slot].content.origin) else { return }
+        canary.ended(turn, unsent: cause)
+    }
+
     /// Whether the push is of a canary, of this worker or another.
     func isOfCanary(_ slot: UInt32) -> Bool {
         guard canary.isOn else { return false }

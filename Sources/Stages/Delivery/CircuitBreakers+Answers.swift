@@ -15,7 +15,7 @@ extension CircuitBreakers {
         bytes: UnsafeRawBufferPointer, now: MonotonicTime
     ) {
         let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
-        let isIll = pools[pool].health.received(answer, of: token)
+        let isIll = pools[pool].health.received(answer, of: token, now: now)
         if answer == .healthy {
             recovered(bytes, route)
         } else if answer == .fault || !pools[pool].breaker.isClosed {
@@ -85,6 +85,17 @@ extension CircuitBreakers {
     package func silence(of pool: PoolID, now: MonotonicTime) -> Duration? {
         let pool = pools[Int(pool.rawValue)]
         return pool.breaker.isClosed ? pool.health.silence(now: now) : nil
+    }
+
+    /// How many faults the pool has had since the last answer that was none.
+    package func faultsInARow(of pool: PoolID) -> Int {
+        pools[Int(pool.rawValue)].health.faultsInARow
+    }
+
+    /// Whether APNs has answered pushes of this route's pool with nothing but faults for a while: one
+    /// more says nothing of a push.
+    package func isFailingAll(_ route: RouteID, now: MonotonicTime) -> Bool {
+        pools[Int(routes[Int(route.rawValue)].pool.rawValue)].health.isFailingAll(now: now)
     }
 
     private mutating func open(

@@ -209,7 +209,7 @@ package struct CircuitBreakers: ~Copyable {
             "more pushes came back than went")
         pools[pool].accepted &+= 1
         pools[pool].breaker.recovered()
-        _ = pools[pool].health.received(.healthy, of: token)
+        _ = pools[pool].health.received(.healthy, of: token, now: now)
     }
 
     /// The push has come back with any outcome except an acceptance.

@@ -4,14 +4,25 @@
 package import PushModel
 
 /// Watches one pool's answers and reports when APNs is in trouble: when half of the last 50
-/// answers, and those to half of their tokens, are 5xx, or when nothing has answered for 10 s while
-/// something should. Failed pushes to a single token are never enough, however many they are.
+/// answers, and those to half of their tokens, are 5xx; when there has been nothing but 5xx for 10 s,
+/// five at least, of several tokens, since few pushes do not fill that window; or when nothing has
+/// answered for 10 s while something should. Failed pushes to a single token are never enough, however
+/// many they are.
 package struct PoolHealth: Sendable {
     private struct Entry {
         let token: TokenID
         let isFault: Bool
     }
 
+    /// The faults since the last answer that was none.
+    private struct Run {
+        let token: TokenID
+        let began: MonotonicTime
+        var hasSeveralTokens = false
+        var faults = 0
+    }
+
+    private var run: Run?
     private var answers: [Entry] = []
     private var position = 0
     private var faults = 0
@@ -20,6 +31,8 @@ package struct PoolHealth: Sendable {
 
     private static let window = 50
     private static let silenceMax = Duration.seconds(10)
+    private static let runMax = Duration.seconds(10)
+    private static let runFaultsMin = 5
 
     package init() {}
 
@@ -36,11 +49,14 @@ package struct PoolHealth: Sendable {
     package mutating func heard() { silentSince = nil }
 
     /// - Returns: whether the pool's breaker should open.
-    package mutating func received(_ answer: Answer, of token: TokenID) -> Bool {
+    package mutating func received(
+        _ answer: Answer, of token: TokenID, now: MonotonicTime
+    ) -> Bool {
         if answer != .silence { silentSince = nil }
         let isFault = answer != .healthy
         // A full ring of healthy answers need not be updated.
         if !isFault, faults == 0, answers.count == Self.window { return false }
+        if isFault { continueRun(with: token, now: now) } else { run = nil }
         let entry = Entry(token: token, isFault: isFault)
         if answers.count < Self.window {
             answers.append(entry)
@@ -50,8 +66,25 @@ package struct PoolHealth: Sendable {
             position = (position + 1) % Self.window
         }
         if isFault { faults += 1 }
-        return answers.count == Self.window && faults * 2 >= Self.window && areManyFaulty
+        let isHalf = answers.count == Self.window && faults * 2 >= Self.window
+        let isRun = run?.hasSeveralTokens ?? false && isFailingAll(now: now)
+        return (isHalf || isRun) && areManyFaulty
     }
+
+    private mutating func continueRun(with token: TokenID, now: MonotonicTime) {
+        if run == nil { run = Run(token: token, began: now) }
+        run!.faults += 1
+        if run!.token != token { run!.hasSeveralTokens = true }
+    }
+
+    /// Whether there has been nothing but faults for a while, be they of one token.
+    package func isFailingAll(now: MonotonicTime) -> Bool {
+        guard let run else { return false }
+        return run.faults >= Self.runFaultsMin && now - run.began >= Self.runMax
+    }
+
+    /// How many faults there have been since the last answer that was none; 0 if that was the last.
+    package var faultsInARow: Int { run?.faults ?? 0 }
 
     /// Whether several tokens had faults, and no fewer tokens than had none.
     private var areManyFaulty: Bool {
@@ -89,5 +122,6 @@ package struct PoolHealth: Sendable {
         position = 0
         faults = 0
         silentSince = nil
+        run = nil
     }
 }

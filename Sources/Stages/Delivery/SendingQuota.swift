@@ -69,7 +69,7 @@ extension CircuitBreakers {
     package mutating func restrict(
         _ restrictions: [RouteRestriction], rates: [Double], now: MonotonicTime
     ) {
-        precondition(restrictions.count == routes.count, "a route without a word about it")
+        precondition(restrictions.count == routes.count, "restrictions must cover every route")
         hasDrops = restrictions.contains(.dropped)
         quotas = [.unlimited, .none] + rates.map { SendingQuota(rate: $0, now: now) }
         for (row, restriction) in restrictions.enumerated() {

@@ -78,8 +78,8 @@ extension EventDecoder {
         if bindings[record.binding].details.hasKeyConditions { _ = try key.get() }
         document?.key = try? key.get()
         if let document {
-            if let failed = fields.conditions.first(where: { !$0.holds(in: document) }) {
-                note(failed, in: document, record.binding)
+            if let failed = fields.conditions.firstIndex(where: { !$0.holds(in: document) }) {
+                note(failed, of: fields.conditions, in: document, record.binding)
                 throw .leftOut
             }
             if document.isChange { noteUnsentColumns(document, record.binding) }
@@ -110,7 +110,7 @@ extension EventDecoder {
         if fields.decode == .debezium {
             guard let value = record.value,
                 var document = try RecordDocument.change(
-                    try parser.object(value), of: fields.operations, &rows)
+                    try parser.object(value), in: value, of: fields.operations, &rows)
             else { throw .leftOut }
             expand(&document, record.binding)
             return document
@@ -137,10 +137,13 @@ extension EventDecoder {
 
     /// What is remarkable about a condition that does not hold.
     private mutating func note(
-        _ failed: RecordCondition, in document: RecordDocument, _ binding: Int
+        _ number: Int, of conditions: [RecordCondition], in document: RecordDocument, _ binding: Int
     ) {
+        let failed = conditions[number]
         if let shape = failed.mismatch(in: document) {
             notes[binding].add(.conditionType(failed.field, met: shape))
+        } else if document[failed.field] == nil, !document.isUnsent(failed.field) {
+            notes[binding].addAbsence(ofCondition: number, on: failed.field)
         }
         guard failed.judgesValue, document.isUnsent(failed.field) else { return }
         for field in bindings[binding].details.optionalFields where field.path == failed.field {

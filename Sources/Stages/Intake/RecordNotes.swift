@@ -76,6 +76,18 @@ extension RecordNote {
 package struct RecordNotes: Sendable {
     package private(set) var counts: [RecordNote: Int] = [:]
     package private(set) var totals: [RecordNote.Kind: Int] = [:]
+    /// How many records were left out for want of a condition's field, by the condition's position. That is
+    /// ordinary, unless it is all of them.
+    package private(set) var absences: [Int: Absence] = [:]
+
+    package struct Absence: Sendable {
+        package let field: String
+        package fileprivate(set) var count = 0
+    }
+
+    mutating func addAbsence(ofCondition number: Int, on field: FieldPath) {
+        absences[number, default: Absence(field: field.text)].count += 1
+    }
 
     private static let mostOfKind = 4
 

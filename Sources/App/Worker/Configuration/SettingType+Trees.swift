@@ -40,7 +40,7 @@ extension Setting {
             tree.origin = origin
             return tree
         } catch {
-            throw Complaint(wrong: "is no YAML in one line", remedy: "must be \(notation)")
+            throw Complaint(wrong: "is not a single-line YAML value", remedy: "must be \(notation)")
         }
     }
 }

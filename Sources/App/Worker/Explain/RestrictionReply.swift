@@ -118,7 +118,7 @@ extension Restriction.Scope {
 
 extension String {
     /// Itself as one word of a shell's command line.
-    fileprivate var shellWord: String {
+    var shellWord: String {
         let isPlain = unicodeScalars.allSatisfy {
             $0.properties.isAlphabetic || ("0"..."9").contains($0)
                 || "-_./:@+,".unicodeScalars.contains($0)

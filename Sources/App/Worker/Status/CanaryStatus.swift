@@ -41,6 +41,10 @@ extension Canary.Turn {
             "it was read, and no push was made: its token is suppressed, or waits for its minimum gap"
         case .sent(nil): "it was read, and its push waits to be sent"
         case .sent(let last?): "APNs has not taken its push: \(last)"
+        case .unsent(.expired): "its push has expired before it could be sent"
+        case .unsent(.suppressed): "its push was not sent, since APNs has called its token dead"
+        case .unsent(.superseded): "its push was not sent, since a newer one has replaced it"
+        case .unsent(.dropped): "an operator has its push dropped"
         case .cameThrough(let status, let after):
             "APNs answered \(status) after \(Int((after / .milliseconds(1)).rounded())) ms"
         }
@@ -54,9 +58,16 @@ extension Canary.Turn {
         case .ended:
             "compare canary.app and canary.subject with the topic's binding and with what operators "
                 + "have dropped (lamplighter restrictions)"
+        case .unsent(.dropped):
+            "see what is dropped with lamplighter restrictions; lamplighter resume ends it"
+        case .unsent(.suppressed):
+            "register another token for the subject \(status.subject) of \(status.app)"
+        case .sent(let last?) where last.hasPrefix("400 "):
+            "APNs refuses its token or its topic: register a token of this app and environment for the "
+                + "subject \(status.subject) of \(status.app)"
         default:
             "see what else is reported here; if it is nothing, lamplighter explain --subject "
-                + "\(status.subject) shows what its token waits for"
+                + "\(status.subject.shellWord) shows what became of its token"
         }
     }
 }

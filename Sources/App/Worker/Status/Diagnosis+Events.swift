@@ -17,6 +17,7 @@ extension Diagnosis {
         checkDeadLetters()
         checkShares()
         checkNotes()
+        checkAbsences()
         for one in suspicions(status.unmatched, "unmatched") {
             report(
                 .warning,
@@ -51,6 +52,21 @@ extension Diagnosis {
                 "\(note.count.counted("record")) of \(note.topic): \(note.message)",
                 "see such records with lamplighter check --sample, and correct them or the topic's "
                     + "binding (kafka.events)")
+        }
+    }
+
+    /// A condition whose field no record has is not one that rarely holds.
+    private mutating func checkAbsences() {
+        for absence in status.absences where absence.count >= Self.eventsMin {
+            let events = status.events.filter { $0.topic == absence.topic }
+                .reduce(0) { $0 + $1.count }
+            guard absence.count == events else { continue }
+            report(
+                .warning,
+                "all \(events.withCommas) events of \(absence.topic) since the start were left out by its "
+                    + "binding, since none has \(absence.field)",
+                "compare the field in `when` with a record (lamplighter check --sample): another case is "
+                    + "another name, and Connect's converter with schemas has it under /payload")
         }
     }
 

@@ -260,6 +260,13 @@ struct Diagnosis {
                     breaker.remedy)
             }
         }
+        for pool in status.pools where pool.isKeyGone {
+            report(
+                .warning,
+                "the signing key of \(pool.breakerName) has lost its file: this worker still has it, and one "
+                    + "that starts would not",
+                "put the file back, or another key of the team")
+        }
         for pool in status.pools
         where !status.breakers.contains(where: { $0.name == pool.breakerName }) {
             switch pool.state {
@@ -275,7 +282,18 @@ struct Diagnosis {
         }
     }
 
+    /// A lone fault is of no interest, and two may be one token's.
+    private static let faultsMin = 3
+
     private mutating func reportIllConnections(_ pool: WorkerStatus.Pool) {
+        if pool.faultsInARow >= Self.faultsMin {
+            // Nothing is left to send on, or it fails as well.
+            return report(
+                .warning,
+                "the last \(pool.faultsInARow.counted("push", plural: "pushes")) of \(pool.breakerName) failed: "
+                    + "APNs answers 5xx, or nothing",
+                TrippedBreaker.Cause.ill.remedy)
+        }
         guard pool.connectionsIll > 0 else { return }
         report(
             .warning,

@@ -58,6 +58,11 @@ extension PlannerLoop {
         status.unmatched = unmatched
         status.passedOver = passedOver
         status.recordNotes = recordNotes
+        status.absences = zip(plan.eventTopics, pipeline.recordNotes).flatMap { topic, notes in
+            notes.absences.sorted { $0.key < $1.key }.map {
+                WorkerStatus.Absence(topic: topic, field: $0.value.field, count: $0.value.count)
+            }
+        }
         status.recordNoteTotals = recordNoteTotals
         status.budgets = pipeline.budgetUses(now: now)
         status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
@@ -205,6 +210,7 @@ extension PlannerLoop {
                 }
             }
             said.silence = pipeline.silence(of: id, now: now)
+            said.faultsInARow = pipeline.faultsInARow(of: id)
             said.refusals = pipeline.credentialRefusals(of: id)
             return said
         }

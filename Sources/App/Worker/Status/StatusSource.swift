@@ -129,6 +129,7 @@ extension WorkerStatus {
         for pool in pools.indices {
             let tokens = keys[pools[pool].credential, pools[pool].environment]
             pools[pool].providerTokenAge = tokens.age(at: now)
+            pools[pool].isKeyGone = tokens.isKeyGone
         }
     }
 }

@@ -16,6 +16,8 @@ extension WorkerStatus {
         var connections = 0
         /// How many connections have had faults in at least three of their last eight requests.
         var connectionsIll = 0
+        /// How many pushes were answered with 5xx, or not at all, since the last answer that was neither.
+        var faultsInARow = 0
         /// Requests in flight.
         var streams = 0
         /// How many streams the open connections allow together.
@@ -37,6 +39,8 @@ extension WorkerStatus {
         var silence: Duration?
         /// How long ago the provider token in use was made; nil before the first one.
         var providerTokenAge: Duration?
+        /// Whether its signing key is in none of its places any more.
+        var isKeyGone = false
         /// How many answers have refused the credential.
         var refusals = 0
         /// What has become of its connections since the start.

@@ -71,6 +71,8 @@ struct WorkerStatus: Sendable {
     var passedOver: [UnmatchedSubjects] = []
     /// What events had that their bindings could not judge.
     var recordNotes: [RecordNoteCount] = []
+    /// How many records of each topic were left out for want of a field since the start.
+    var absences: [Absence] = []
     /// The same by topic and kind: all of them, while those by message are the first few of each kind.
     var recordNoteTotals: [RecordNoteTotal] = []
     /// Today's pushes, of each push type that has a budget.
@@ -235,6 +237,12 @@ struct WorkerStatus: Sendable {
         var topic: String
         /// `matched`, `unmatched`, `expired` and so on.
         var outcome: String
+        var count: Int
+    }
+
+    struct Absence: Sendable {
+        var topic: String
+        var field: String
         var count: Int
     }
 
