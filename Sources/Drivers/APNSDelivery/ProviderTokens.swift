@@ -138,6 +138,7 @@ package final class ProviderTokens: Sendable {
     private let key: Mutex<SigningKey>
     /// The number of the key that APNs has refused since the last `takeRefusal`; 0 for none.
     private let refusedKey = Atomic<Int>(0)
+    private let keyGone = Atomic<Bool>(false)
 
     package init(_ key: SigningKey) { self.key = Mutex(key) }
 
@@ -148,6 +149,11 @@ package final class ProviderTokens: Sendable {
     }
 
     package var keyInUse: SigningKey { key.withLock { $0 } }
+
+    /// Whether the key in use is in none of its places any more, so that a process that starts would not
+    /// have it.
+    package var isKeyGone: Bool { keyGone.load(ordering: .relaxed) }
+    package func noteGone(_ isGone: Bool) { keyGone.store(isGone, ordering: .relaxed) }
 
     /// The token to send with, minted at first use and renewed in time. Other threads that ask
     /// meanwhile wait for the one signature, which takes tens of microseconds.

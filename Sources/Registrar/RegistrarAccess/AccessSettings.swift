@@ -119,7 +119,7 @@ extension AccessSettings.AppAttest {
         }
         for (app, team) in teamIDs {
             guard ServiceKey.isApp(app) else {
-                throw AccessSettingsError(key: key, text: "names an app that is none")
+                throw AccessSettingsError(key: key, text: "names something that is not an app")
             }
             guard team.wholeMatch(of: /[A-Z0-9]{10}/) != nil else {
                 throw AccessSettingsError(

@@ -84,7 +84,7 @@ struct TopicBook: Sendable {
 
     /// The owner of a device token as one number; the lowest bit is the environment.
     func owner(app: Int, type: Int, _ environment: PushEnvironment) -> UInt32 {
-        assert(apps.indices.contains(app) && rows.indices.contains(type), "an owner that is none")
+        assert(apps.indices.contains(app) && rows.indices.contains(type), "unknown owner")
         return UInt32((app * rows.count + rows[type].canonical) * 2 + Int(environment.rawValue))
     }
 

@@ -15,8 +15,8 @@ package struct RecentSubjects: ~Copyable {
     /// which it is worth a push.
     private let cells: UnsafeMutablePointer<UInt64>
     private let mask: Int
-    /// The grace period in ticks, plus two: one because a tick is rounded down, so that the answer
-    /// is rather yes once too often, and one for the tick that is left out because it would be 0.
+    /// The grace period in ticks, plus two: one because a tick is rounded down, so that rounding
+    /// errs towards a duplicate, never a loss, and one for the tick that is left out because it would be 0.
     private let graceTicks: UInt32
 
     /// 16 ms a tick: 32 bits last two years.

@@ -66,7 +66,7 @@ enum ValueFault: Sendable {
         case .strayEndGroup: "a group ends that has not begun"
         case .noTime: "a timestamp is not in the years 1 to 9999"
         case .noDuration: "a duration is not within 10,000 years, or has two signs"
-        case .noMask: "a field mask has a path that is none"
+        case .noMask: "a field mask has an invalid path"
         }
     }
 }
