@@ -438,7 +438,8 @@ internal import Testing
             let absences = try notes(of: value, binding).absences
             #expect(absences.count == 1 && absences[1]?.field == "/total")
         }
-        for value in [#"{"open":false}"#, #"{"open":true,"total":0}"#, #"{"open":true,"total":1}"#] {
+        for value in [#"{"open":false}"#, #"{"open":true,"total":0}"#, #"{"open":true,"total":1}"#]
+        {
             #expect(try notes(of: value, binding).absences.isEmpty)
         }
     }
