@@ -233,7 +233,7 @@ let tests: [Target] = [
     .tests(
         "BindingsTests",
         [
-            "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson",
+            "PushModel", "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson",
             "LinuxIO",
             "FlatMemory",
         ]),

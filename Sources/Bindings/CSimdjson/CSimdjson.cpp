@@ -14,6 +14,10 @@
 #include <memory>
 #include <new>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <simdjson.h>
 
 using namespace simdjson;
@@ -126,5 +130,22 @@ bool csimdjson_is_utf8(const void *bytes, size_t count) {
 }
 
 bool csimdjson_contains(const void *bytes, size_t count, const void *word, size_t word_count) {
-    return memmem(bytes, count, word, word_count) != nullptr;
+    size_t at = 0;
+#if defined(__SSE2__)
+    // Sixteen places at a time by the word's first and last byte: memmem takes three instructions a byte.
+    const auto *text = static_cast<const char *>(bytes);
+    const auto *wanted = static_cast<const char *>(word);
+    if (word_count == 0) return true;
+    const __m128i first = _mm_set1_epi8(wanted[0]), last = _mm_set1_epi8(wanted[word_count - 1]);
+    for (; at + word_count + 15 <= count; at += 16) {
+        const auto *here = reinterpret_cast<const __m128i *>(text + at);
+        const auto *end = reinterpret_cast<const __m128i *>(text + at + word_count - 1);
+        const __m128i both = _mm_and_si128(
+            _mm_cmpeq_epi8(_mm_loadu_si128(here), first), _mm_cmpeq_epi8(_mm_loadu_si128(end), last));
+        for (auto mask = static_cast<unsigned>(_mm_movemask_epi8(both)); mask != 0; mask &= mask - 1) {
+            if (memcmp(text + at + __builtin_ctz(mask), word, word_count) == 0) return true;
+        }
+    }
+#endif
+    return memmem(static_cast<const char *>(bytes) + at, count - at, word, word_count) != nullptr;
 }
