@@ -233,7 +233,8 @@ let tests: [Target] = [
     .tests(
         "BindingsTests",
         [
-            "PushModel", "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson",
+            "PushModel", "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
+            "Simdjson",
             "LinuxIO",
             "FlatMemory",
         ]),
