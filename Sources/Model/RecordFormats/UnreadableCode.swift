@@ -61,13 +61,36 @@ extension UnreadableRecord {
     /// - Parameters:
     ///   - bytes: how many the record has.
     ///   - most: how many it may have.
-    package init(_ error: JSONError, bytes: Int, most: Int) {
+    /// - Parameter bytes: what is no JSON, or too much of it.
+    package init(_ error: JSONError, of bytes: UnsafeRawBufferPointer, most: Int) {
         switch error.code {
         case .tooLarge:
             self.init(
-                .recordTooLarge, "\(bytes) bytes are more than the \(most) that a record may have")
-        default: self.init(.invalidJSON, error.message)
+                .recordTooLarge,
+                "\(bytes.count) bytes are more than the \(most) that a record may have")
+        default: self.init(.invalidJSON, Self.otherFormat(of: bytes) ?? error.message)
         }
+    }
+
+    /// What bytes are that are no JSON, by the first of them, and what to do; nil where they do not say.
+    private static func otherFormat(of bytes: UnsafeRawBufferPointer) -> String? {
+        guard bytes.count > 4 else { return nil }
+        switch (bytes[0], bytes[1]) {
+        case (0xFF, 0xFE), (0xFE, 0xFF), (0x7B, 0), (0, 0x7B), (0x5B, 0), (0, 0x5B):
+            return "it is UTF-16, and JSON in a record is UTF-8"
+        case (0x1F, 0x8B): return compressed("gzip")
+        case (0x28, 0xB5) where bytes[2] == 0x2F && bytes[3] == 0xFD: return compressed("zstd")
+        case (0, _):
+            return
+                "it begins as a value with a schema does, a zero byte and the schema's number: set "
+                + "valueSchema in the topic's binding"
+        default: return nil
+        }
+    }
+
+    private static func compressed(_ format: String) -> String {
+        "it is compressed with \(format), and a value is to be plain: Kafka's clients compress by "
+            + "themselves (compression.type)"
     }
 
     package static func field(_ name: String, _ demand: String) -> UnreadableRecord {
@@ -88,7 +111,7 @@ extension JSONParser {
         do throws(JSONError) {
             value = try parse(bytes)
         } catch {
-            throw UnreadableRecord(error, bytes: bytes.count, most: bytesMax)
+            throw UnreadableRecord(error, of: bytes, most: bytesMax)
         }
         guard let object = value.object else {
             throw UnreadableRecord(

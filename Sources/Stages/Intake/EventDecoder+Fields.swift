@@ -30,7 +30,7 @@ extension EventDecoder {
         do throws(JSONError) {
             found = try parser.parse(value)
         } catch {
-            throw UnreadableRecord(error, bytes: value.count, most: parser.bytesMax)
+            throw UnreadableRecord(error, of: value, most: parser.bytesMax)
         }
         // Only what is missing is looked for in texts of JSON: most records have none.
         if found.object == nil || lacksDeepField(found, record.binding) {

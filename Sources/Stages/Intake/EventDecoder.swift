@@ -336,6 +336,11 @@ package struct EventDecoder: ~Copyable {
         guard let value = record.value, value.count > 0, let object = try? parser.object(value),
             object["specversion"] != nil
         else {
+            if record.value?.first == UInt8(ascii: "[") {
+                throw UnreadableRecord(
+                    .notCloudEvent,
+                    "the value is a batch of events: write each as a record of its own")
+            }
             throw UnreadableRecord(
                 .notCloudEvent,
                 "neither a ce_specversion header nor content-type application/cloudevents+json, and "

@@ -190,6 +190,18 @@ extension RecordDocument {
                     + "{key:/id}")
     }
 
+    /// What Debezium writes beside changes, to topics of their own.
+    private static func connectorRecord(_ object: JSONObject) -> String? {
+        let record = object["payload"]?.object ?? object
+        if record["status"] != nil, record["id"] != nil { return "a transaction's begin or end" }
+        if record["ddl"] != nil || record["tableChanges"] != nil { return "a change of the schema" }
+        var members = record.makeIterator()
+        if let first = members.next(), first.key.equals("ts_ms"), members.next() == nil {
+            return "a heartbeat"
+        }
+        return nil
+    }
+
     /// What the record is instead, as far as that can be told.
     private static func notChange(_ object: JSONObject) -> UnreadableRecord {
         if object["data"] != nil, object["database"] != nil, object["table"] != nil {
@@ -205,6 +217,11 @@ extension RecordDocument {
                 .notChange,
                 "this is the format of AWS DMS: say decode: json and read /data and "
                     + "/metadata/operation")
+        }
+        if let other = connectorRecord(object) {
+            return UnreadableRecord(
+                .notChange, "this is \(other) of the connector: leave its topic out of kafka.events"
+            )
         }
         return UnreadableRecord(
             .notChange,

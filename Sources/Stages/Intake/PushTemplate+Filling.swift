@@ -77,7 +77,9 @@ extension PushTemplate {
             guard let found = values.document?[path] else { break }
             if let type = value.type, !type.matches(found) {
                 throw UnreadableRecord(
-                    .invalidField, "the push template needs \(type.rawValue) at \(path.text)")
+                    .invalidField,
+                    "the push template needs \(type.rawValue) at \(path.text), where the record has "
+                        + found.shape)
             }
             guard found.minify(into: &output, bytesMax: bytesMax) else {
                 throw UnreadableRecord(.payloadTooLarge, "\(path.text) is too large for a payload")

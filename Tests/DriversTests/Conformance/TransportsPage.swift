@@ -20,7 +20,8 @@ enum TransportsPage {
           it at once, and costs little CPU for each push.
         - **`curl`**: libcurl 7.88 (Debian 12), one multi handle for each connection. It goes through an
           HTTP proxy. libcurl hides SETTINGS and GOAWAY, so for fewer pushes it can tell what became of
-          them.
+          them. It chooses the address itself: one that is replaced since it fails may be reached again,
+          and behind a proxy the proxy chooses.
 
         `auto`, the default, is `curl` when `apns.proxy` is set and `nghttp2` otherwise. The choice is
         logged with its reason and never changes at run time. Whatever happens, each transport gives
