@@ -224,7 +224,7 @@ extension PushPipeline {
     /// Returns the spans that have ended since the last call.
     package mutating func takeSpans() -> [Span] { book.traces.takeFinished() }
 
-    /// How many pushes of the pool have failed since the last answer that was no fault.
+    /// How many requests of the pool have failed since the last answer that was no fault.
     package func faultsInARow(of pool: PoolID) -> Int { breakers.faultsInARow(of: pool) }
 
     /// How long the pool has had pushes in flight of which APNs has answered none; nil if none is in

@@ -104,7 +104,7 @@ extension `The diagnosis of a worker` {
             }
             #expect(
                 text.hasPrefix(
-                    "warning: The last 3 pushes of credential home in production failed: APNs answers 5xx, "
+                    "warning: The last 3 requests of credential home in production failed: APNs answers 5xx, "
                         + "or nothing. See Apple's system status"), "\(text)")
         }
         var few = pool

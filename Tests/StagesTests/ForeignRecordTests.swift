@@ -26,9 +26,9 @@ internal import Testing
 
     @Test(
         arguments: [
-            ([0, 0, 0, 0, 7, 2, 0x31], "set valueSchema"),
-            ([0, 0, 1, 0x86, 0xA1, 0], "set valueSchema"),
-            ([0, 0, 0, 0, 0, 0, 0, 0, 9, 2], "set valueSchema"),
+            ([0, 0, 0, 0, 7, 2, 0x31], "valueSchema"),
+            ([0, 0, 1, 0x86, 0xA1, 0], "valueSchema"),
+            ([0, 0, 0, 0, 0, 0, 0, 0, 9, 2], "valueSchema"),
             (utf16(#"{"v":1}"#), "UTF-16"), (utf16(#"{"v":1}"#, isBig: true), "UTF-16"),
             (utf16(#"{"v":1}"#, mark: [0xFF, 0xFE]), "UTF-16"),
             (utf16(#"{"v":1}"#, isBig: true, mark: [0xFE, 0xFF]), "UTF-16"),

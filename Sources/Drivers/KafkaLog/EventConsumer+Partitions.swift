@@ -68,10 +68,10 @@ extension EventConsumer {
         return nil
     }
 
-    /// A time-out says which broker it is that does not answer, if that is known.
+    /// A time-out says which broker has failed last, if one has.
     private static func named(_ error: RdkafkaError, _ client: Client) -> RdkafkaError {
         guard error.code == .timedOut, let failure = client.connectionFailure else { return error }
-        return RdkafkaError(error.code, message: "\(error.message): \(failure)")
+        return RdkafkaError(error.code, message: "\(error.message): \(failure.broker)")
     }
 
     private func adopt(_ answers: PartitionAnswers, now: Now) {

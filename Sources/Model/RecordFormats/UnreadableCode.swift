@@ -82,8 +82,8 @@ extension UnreadableRecord {
         case (0x28, 0xB5) where bytes[2] == 0x2F && bytes[3] == 0xFD: return compressed("zstd")
         case (0, _):
             return
-                "it begins as a value with a schema does, a zero byte and the schema's number: set "
-                + "valueSchema in the topic's binding"
+                "it begins as a value with a schema does, a zero byte and the schema's number: in "
+                + "kafka.events, valueSchema reads such values"
         default: return nil
         }
     }

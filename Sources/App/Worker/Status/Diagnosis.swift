@@ -290,7 +290,7 @@ struct Diagnosis {
             // Nothing is left to send on, or it fails as well.
             return report(
                 .warning,
-                "the last \(pool.faultsInARow.counted("push", plural: "pushes")) of \(pool.breakerName) failed: "
+                "the last \(pool.faultsInARow.counted("request")) of \(pool.breakerName) failed: "
                     + "APNs answers 5xx, or nothing",
                 TrippedBreaker.Cause.ill.remedy)
         }

@@ -16,7 +16,7 @@ extension WorkerStatus {
         var connections = 0
         /// How many connections have had faults in at least three of their last eight requests.
         var connectionsIll = 0
-        /// How many pushes were answered with 5xx, or not at all, since the last answer that was neither.
+        /// How many requests were answered with 5xx, or not at all, since the last answer that was neither.
         var faultsInARow = 0
         /// Requests in flight.
         var streams = 0
