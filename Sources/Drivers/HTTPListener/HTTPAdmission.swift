@@ -35,15 +35,17 @@ struct ListenerAdmission: Sendable {
     let connections: OpenConnections
     let budget: BodyBudget
     let drains: DrainedBytes
+    let proxies: TrustedProxies
     /// Is told of each request that is answered by its head alone.
     let refused: (@Sendable (_ method: String, _ status: Int) -> Void)?
 
     init(
         _ decide: @escaping @Sendable (HTTPQuestion) -> HTTPAdmission,
-        _ limits: HTTPListenerSettings.Limits,
+        _ limits: HTTPListenerSettings.Limits, proxies: TrustedProxies,
         refused: (@Sendable (_ method: String, _ status: Int) -> Void)?
     ) {
         self.decide = decide
+        self.proxies = proxies
         self.refused = refused
         connections = OpenConnections(
             connectionsMax: limits.connectionsMax,

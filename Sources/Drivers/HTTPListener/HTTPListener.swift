@@ -67,7 +67,8 @@ package struct HTTPListener: Sendable {
         let shared = ListenerConnection.Shared(
             limits: limits, peers: PeerShares(limits), responder: responder,
             admission: settings.admission.map {
-                ListenerAdmission($0, limits, refused: settings.refused)
+                ListenerAdmission(
+                    $0, limits, proxies: settings.proxies, refused: settings.refused)
             }, connections: connections.value, executor: executor)
         let bound = NIOLoopBound(shared, eventLoop: connections.eventLoop)
         let bootstrap = ServerBootstrap(group: connections.eventLoop)

@@ -26,6 +26,8 @@ package struct HTTPListenerSettings: Sendable {
     /// Decides on a request by its head, on the listener's thread. With it strangers' connections give
     /// way to each other, and the bodies of all connections have one budget; nil reads each body.
     package var admission: (@Sendable (HTTPQuestion) -> HTTPAdmission)?
+    /// Of those before it, where there is `admission`.
+    package var proxies = TrustedProxies()
     /// Is told of each request that is answered by its head alone. Where there is `admission`.
     package var refused: (@Sendable (_ method: String, _ status: Int) -> Void)?
     /// Gives an answer by which the listener itself refuses a request the form that its clients

@@ -54,6 +54,8 @@ final class ListenerConnection: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     /// Who has taken a place, until it is given back.
     private var peer: String?
+    /// The other end's, whole.
+    private var address: String?
     /// Its place among the listener's connections, where there is `admission`.
     private var place: OpenConnections.ID?
     /// What has come and was not looked at.
@@ -99,7 +101,13 @@ final class ListenerConnection: ChannelInboundHandler {
         let name = PeerShares.name(of: context.remoteAddress?.ipAddress)
         guard shared.peers.take(for: name, now: .now()) else { return close() }
         peer = name
-        place = shared.admission?.connections.opened(context.channel, peer: name)
+        address = context.remoteAddress?.ipAddress
+        if let admission = shared.admission {
+            let place = admission.connections.opened(context.channel, peer: name)
+            self.place = place
+            // What a proxy has open is for many clients.
+            if admission.proxies.contains(address) { admission.connections.becameKnown(place) }
+        }
         lifetime.set(limits.connectionLifetimeMax)
         readOn()
     }
@@ -309,9 +317,12 @@ final class ListenerConnection: ChannelInboundHandler {
         request?.question?.admitted = admitted.finding
         request?.bodyBytesMax = admitted.bodyBytesMax
         if !admitted.caller.isEmpty { admission.connections.becameKnown(place) }
-        let payer = BodyBudget.Payer(
-            caller: admitted.caller, address: admitted.caller.isEmpty ? peer ?? "" : "",
-            isReplica: admitted.isReplica)
+        var payer = BodyBudget.Payer(caller: admitted.caller, isReplica: admitted.isReplica)
+        if payer.isStranger {
+            payer.address = PeerShares.name(
+                of: admission.proxies.client(
+                    of: address, forwardedFor: question.headers.values(TrustedProxies.header)))
+        }
         let bytes = announced + BodyBudget.requestBytes
         request?.taken = (bytes, payer)
         let connection = NIOLoopBound(self, eventLoop: eventLoop)

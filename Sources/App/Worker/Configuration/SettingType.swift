@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import HTTPListener
 internal import PushModel
 
 /// The type of a key's value: how it is read, written back and described. One declaration serves
@@ -116,6 +117,20 @@ extension SettingType where Value == String {
             // The patterns are constants of this module, and a test uses every one.
             let expression = try! Regex(pattern)
             return text.wholeMatch(of: expression) == nil ? nil : text
+        }
+    }
+}
+
+extension SettingType where Value == AddressRange {
+    static var addressRange: Self {
+        .scalar(
+            "an IP address, or a range such as 10.0.0.0/8 or fd00::/8",
+            schema: .object([
+                ("type", "string"), ("pattern", .string("^[0-9A-Fa-f:.]+(/[0-9]+)?$")),
+            ]),
+            write: \.text
+        ) { text in
+            AddressRange(text)
         }
     }
 }
