@@ -19,7 +19,8 @@ public actor AppAttestAuthorizer: Authorizer {
     /// The device cannot attest; see ``AttestationService/isSupported``. What waits in the outbox is sent
     /// by the app when it runs next.
     public struct Unsupported: Error {}
-    /// The registrar did not accept the attestation.
+    /// The registrar did not accept the attestation. With the problem `installationClaimed` the installation
+    /// is another key's; ``RegistrationClient`` then goes on under a new identifier.
     public struct Refused: Error {
         public var problem: Problem
     }
@@ -118,11 +119,16 @@ public actor AppAttestAuthorizer: Authorizer {
         // The challenge as it was sent, its characters in UTF-8.
         let attestation = try await service.attestKey(
             keyID, clientDataHash: service.sha256(Data(challenge.challenge.utf8)))
-        let granted: Granted = try await post(
-            "\(installationPath)/attest",
-            body: JSONEncoder().encode(
-                Attestation(keyID: keyID, attestation: attestation, challenge: challenge.challenge))
-        )
+        let body = try JSONEncoder().encode(
+            Attestation(keyID: keyID, attestation: attestation, challenge: challenge.challenge))
+        let granted: Granted
+        do {
+            granted = try await post("\(installationPath)/attest", body: body)
+        } catch {
+            if let refusal = error as? Refused, refusal.problem.status ?? 0 < 500 { throw error }
+            // The installation may be this key's already: another one would be refused.
+            granted = try await post("\(installationPath)/attest", body: body)
+        }
         let credential = Credential(
             keyID: keyID, credential: granted.credential, expiresAt: granted.expiresAt,
             path: installationPath)

@@ -12,6 +12,9 @@ public enum ClientEvent: Sendable {
     case refused(Snapshot, Problem)
     /// The credential was refused, and so was a new one. The snapshot waits.
     case credentialRefused(Problem)
+    /// The registrar has the installation's identifier for another key, as after a reinstallation, which
+    /// loses the key. What waits goes on under a new identifier.
+    case installationRenewed(Problem)
     /// There was no answer, or none that counts; the snapshot waits.
     case unanswered(String)
     /// A file of the outbox could not be read; it was moved to this place.

@@ -152,6 +152,27 @@ public struct Outbox: Sendable {
         }
     }
 
+    /// Gives the installation a new identifier, and what waits goes with it.
+    ///
+    /// - Parameter old: The identifier that is of no use any more.
+    /// - Returns: False if another process has done so already.
+    func renewInstallation(_ old: String, in secrets: any SecretStore) throws -> Bool {
+        try locked {
+            guard try secrets.installation() == old else { return false }
+            try secrets.remove("installation")
+            let new = try secrets.installation()
+            for url in try files() {
+                guard var snapshot = try? read(url), snapshot.address.installation == old,
+                    snapshot.content != .removal
+                else { continue }
+                snapshot.address.installation = new
+                try write(snapshot)
+                try DurableFile.remove(url)
+            }
+            return true
+        }
+    }
+
     // MARK: Sequence numbers
 
     /// No number is left above the one that the registrar has stored; only a removal helps.

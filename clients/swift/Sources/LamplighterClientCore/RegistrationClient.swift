@@ -59,8 +59,8 @@ public final class RegistrationClient: Sendable {
         outbox = Outbox(folder: configuration.folder, now: environment.now)
         sender = Sender(
             outbox: outbox, registrar: configuration.registrar, transport: transport,
-            authorizer: authorizer, backoff: configuration.backoff, environment: environment,
-            report: report)
+            authorizer: authorizer, secrets: secrets, backoff: configuration.backoff,
+            environment: environment, report: report)
     }
 
     package var conclusion: Conclusion {
@@ -118,11 +118,7 @@ public final class RegistrationClient: Sendable {
     /// - Returns: Whether nothing waits any more.
     @discardableResult
     public func send(patience: TimeInterval = 20) async -> Bool {
-        guard let installation = try? installation() else {
-            report(.unanswered("the installation's identifier cannot be read"))
-            return false
-        }
-        return await sender.flush(installation: installation, patience: patience)
+        await sender.flush(patience: patience)
     }
 
     private func address(_ tokenClass: TokenClass?, _ handler: String?) throws -> Address {

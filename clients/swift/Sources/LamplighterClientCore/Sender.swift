@@ -28,6 +28,7 @@ actor Sender {
     private let registrar: URL
     private let transport: any Transport
     private let authorizer: any Authorizer
+    private let secrets: any SecretStore
     private let backoff: Backoff
     private let environment: Environment
     private let conclusion: Conclusion
@@ -36,13 +37,14 @@ actor Sender {
 
     init(
         outbox: Outbox, registrar: URL, transport: any Transport, authorizer: any Authorizer,
-        backoff: Backoff, environment: Environment,
+        secrets: any SecretStore, backoff: Backoff, environment: Environment,
         report: @escaping @Sendable (ClientEvent) -> Void
     ) {
         self.outbox = outbox
         self.registrar = registrar
         self.transport = transport
         self.authorizer = authorizer
+        self.secrets = secrets
         self.backoff = backoff
         self.environment = environment
         self.report = report
@@ -53,7 +55,7 @@ actor Sender {
     ///
     /// - Parameter patience: Seconds after which no further try begins.
     /// - Returns: Whether nothing waits any more.
-    func flush(installation: String, patience: TimeInterval) async -> Bool {
+    func flush(patience: TimeInterval) async -> Bool {
         let deadline = environment.now().addingTimeInterval(patience)
         var failures = 0
         while true {
@@ -61,7 +63,7 @@ actor Sender {
                 let wait = notBefore.timeIntervalSince(environment.now())
                 guard await pause(wait, until: deadline) else { return false }
             }
-            switch await pass(installation) {
+            switch await pass() {
             case .nothing:
                 return true
             case .later(let retryAfter):
@@ -85,10 +87,10 @@ actor Sender {
     }
 
     /// One pass at a time: who comes while one runs waits, and then looks at what is left.
-    private func pass(_ installation: String) async -> Rest {
+    private func pass() async -> Rest {
         while let running { _ = await running.value }
         let task = Task {
-            let rest = await sendPending(installation)
+            let rest = await sendPending()
             running = nil
             return rest
         }
@@ -96,10 +98,10 @@ actor Sender {
         return await task.value
     }
 
-    private func sendPending(_ installation: String) async -> Rest {
+    private func sendPending() async -> Rest {
         let pending: Outbox.Pending
         do {
-            pending = try outbox.pending(of: installation)
+            pending = try outbox.pending(of: secrets.installation())
         } catch {
             report(.outboxFailed(String(describing: error)))
             return .later(nil)
@@ -115,6 +117,15 @@ actor Sender {
                     // when one of its replicas is away.
                     if seconds != nil { return rest }
                 }
+            } catch let refusal as AppAttestAuthorizer.Refused
+                where refusal.problem.name == "installationClaimed"
+            {
+                do {
+                    try giveUp(snapshot, refusal.problem)
+                } catch {
+                    report(.outboxFailed(String(describing: error)))
+                }
+                return .later(nil)
             } catch {
                 // No network, no credential: that is the same for all.
                 report(.unanswered(String(describing: error)))
@@ -122,6 +133,19 @@ actor Sender {
             }
         }
         return rest
+    }
+
+    /// Goes on under a new identifier. What is to be removed under the old one never can be: it ends with
+    /// its tokens, which a reinstallation has made invalid.
+    private func giveUp(_ snapshot: Snapshot, _ problem: Problem) throws {
+        guard snapshot.content != .removal else {
+            try outbox.setAside(
+                snapshot, reason: problem.detail ?? "the installation is another key's")
+            return report(.refused(snapshot, problem))
+        }
+        if try outbox.renewInstallation(snapshot.address.installation, in: secrets) {
+            report(.installationRenewed(problem))
+        }
     }
 
     private func send(_ first: Snapshot) async throws -> Rest {

@@ -137,6 +137,58 @@ final class ModelAttestation: AttestationService {
         #expect(service.keyCount == 2)
     }
 
+    @Test func `an answer that was lost is asked for again with the same key`() async throws {
+        let transport = ScriptedTransport { request, before in
+            if request.url.path.hasSuffix("challenge") {
+                return Response(status: 200, body: Data(#"{"challenge":"Y2hhbGxlbmdl"}"#.utf8))
+            }
+            if before == 1 { throw NoNetwork() }
+            return Response(status: 200, body: Data(#"{"credential":"CREDENTIAL"}"#.utf8))
+        }
+        let authorizer = AppAttestAuthorizer(
+            registrar: URL(string: "https://push.example.com/")!, service: service,
+            secrets: try FileSecretStore(folder: folder.url), transport: transport,
+            now: { [clock] in clock.now })
+        _ = try await authorizer.headers(for: request, about: address(), after: nil)
+        #expect(service.keyCount == 1 && transport.requests.count == 3)
+        #expect(transport.requests[1].body == transport.requests[2].body)
+    }
+
+    @Test func `an installation that is another key's is given up for a new one`() async throws {
+        // The registrar knows the Keychain's identifier by the key of before a reinstallation.
+        let secrets = try FileSecretStore(folder: folder.url.appendingPathComponent("secrets"))
+        let old = try secrets.installation()
+        let transport = ScriptedTransport { request, _ in
+            let path = request.url.path
+            if path.hasSuffix("challenge") {
+                return Response(status: 200, body: Data(#"{"challenge":"Y2hhbGxlbmdl"}"#.utf8))
+            }
+            if path.hasSuffix("attest") {
+                return path.contains(old)
+                    ? .problem(403, "installationClaimed")
+                    : Response(status: 200, body: Data(#"{"credential":"CREDENTIAL"}"#.utf8))
+            }
+            return .stored
+        }
+        let registrar = URL(string: "https://push.example.com")!
+        let client = RegistrationClient(
+            .init(
+                registrar: registrar, app: "com.example.Garage", environment: .production,
+                folder: folder.url.appendingPathComponent("outbox")),
+            secrets: secrets,
+            authorizer: AppAttestAuthorizer(
+                registrar: registrar, service: service, secrets: secrets, transport: transport,
+                now: { [clock] in clock.now }),
+            transport: transport, environment: clock.environment)
+        try client.register(.controls, handler: "A", targets: [.door(1)])
+        try client.register(.widgets, targets: [.door(2)])
+        #expect(await client.send(patience: 1000))
+        let new = try client.installation()
+        #expect(new != old)
+        let puts = transport.requests.filter { $0.method == "PUT" }.map(\.url.path)
+        #expect(puts.count == 2 && puts.allSatisfy { $0.contains("/installations/\(new)/") })
+    }
+
     @Test func `a device with a wrong clock signs with the registrar's`() async throws {
         let authorizer = try authorizer()
         _ = try await authorizer.headers(for: request, about: address(), after: nil)
