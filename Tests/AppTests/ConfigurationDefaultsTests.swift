@@ -230,6 +230,7 @@ private let defaults = """
     registrar.requestTimeout: 10s
     registrar.requestsPerSecond: 2000
     registrar.requestsPerSecondOfInstallation: 5
+    registrar.trustedProxies: []
     registrar.auth.jwt.installationClaim: installation
     registrar.auth.jwt.subjectPrefixesClaim: subjectPrefixes
     registrar.auth.jwt.requiresSubjectPrefixes: false

@@ -54,6 +54,22 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ([:], "10000"), (["group.instance.id": "registrar-0"], "30000"),
+        (["session.timeout.ms": "6000"], "4000"), (["session.timeout.ms": "90000"], "60000"),
+        (["message.timeout.ms": "30000"], "10000"), (["message.timeout.ms": "0"], "10000"),
+        (["message.timeout.ms": "45000", "session.timeout.ms": "90000"], "45000"),
+    ])
+    func `where it is wanted a write is given up within two thirds of the session`(
+        properties: [String: String], timeout: String
+    ) throws {
+        var settings = settings(properties)
+        settings.endsWritesWithSession = true
+        let producer = try settings.configuration(for: .producer)
+        #expect(producer.value(of: "message.timeout.ms") == timeout)
+        try settings.validate()
+    }
+
     @Test func `a topic pattern is no topic`() throws {
         #expect(throws: KafkaError.missingTopic("^events")) {
             _ = try EventConsumer(

@@ -73,6 +73,7 @@ root_key, authority_key = (ec.generate_private_key(ec.SECP384R1()) for _ in rang
 root = certificate("Root", root_key, "Root", root_key)
 authority = certificate("Authority", authority_key, "Root", root_key, path_length=0)
 print(json.dumps(root.public_bytes(serialization.Encoding.PEM).decode()), flush=True)
+keys = {}
 for line in sys.stdin:
     asked = json.loads(line)
     if asked["do"] == "attest":
@@ -89,11 +90,13 @@ for line in sys.stdin:
         attestation = cbor({
             "fmt": "apple-appattest", "attStmt": {"x5c": [der(leaf), der(authority)], "receipt": b"receipt"},
             "authData": data})
-        answer = {"keyID": base64.b64encode(key_id).decode(), "attestation": base64.b64encode(attestation).decode()}
+        last = base64.b64encode(key_id).decode()
+        keys[last] = key
+        answer = {"keyID": last, "attestation": base64.b64encode(attestation).decode()}
     else:
         body = hashlib.sha256(asked["body"].encode()).hexdigest()
         client_data = f"{asked['method']}\n{asked['path']}\n{asked['date']}\n{body}".encode()
         data = authenticator_data(asked["counter"])
-        signature = key.sign(sha256(data + sha256(client_data)), ec.ECDSA(hashes.SHA256()))
+        signature = keys[asked.get("keyID") or last].sign(sha256(data + sha256(client_data)), ec.ECDSA(hashes.SHA256()))
         answer = base64.b64encode(cbor({"signature": signature, "authenticatorData": data})).decode()
     print(json.dumps(answer), flush=True)

@@ -32,10 +32,12 @@ class Device:
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
-    def authorization(self, credential, method, path, body):
+    def authorization(self, credential, method, path, body, key=None):
+        """Of this key, or of the one that was attested last."""
         self.counter += 1
         date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        assertion = self.ask(do="assert", method=method, path=path, date=date, body=body, counter=self.counter)
+        assertion = self.ask(
+            do="assert", keyID=key, method=method, path=path, date=date, body=body, counter=self.counter)
         return f'AppAttest credential="{credential}", assertion="{assertion}", date="{date}"'
 
     def close(self):
@@ -103,6 +105,33 @@ class Attested(unittest.TestCase):
         log = self.registrars.printed("one.log")
         self.assertIn("appAttest:", log)
         self.assertNotIn(issued["credential"], log)
+
+    def test_an_installation_is_for_the_first_key_until_it_is_deleted(self):
+        _, _, answer = self.post(f"{INSTALLATION}/I4/attest/challenge")
+        body = {**self.device.ask(do="attest", challenge=answer["challenge"]), "challenge": answer["challenge"]}
+        # Twice the same, as when an answer was lost. Another key is another device's, or this one's after a
+        # reinstallation.
+        for _ in range(2):
+            status, _, issued = self.post(f"{INSTALLATION}/I4/attest", body)
+            self.assertEqual(status, 200, issued)
+        refusal = self.attest("I4")
+        self.assertEqual((refusal[0], refusal[2]["type"]), (403, "/problems/installationClaimed"))
+        self.assertEqual(self.registrars.table()[f"production/{APP}/I4/default.attest"]["targets"], [])
+        # It is no handler of the app's.
+        path = f"{INSTALLATION}/I4"
+        key = body["keyID"]
+        shown = self.device.authorization(issued["credential"], "GET", path, "", key)
+        connection = http.client.HTTPConnection("127.0.0.1", self.registrars.ports["one"], timeout=PATIENCE)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, headers={"Authorization": shown})
+        self.assertEqual(json.loads(connection.getresponse().read())["handlers"], [])
+        body = json.dumps({"targets": []})
+        named = self.device.authorization(issued["credential"], "PUT", f"{path}/device/default.attest", body, key)
+        self.assertEqual(self.send(named, "PUT", f"{path}/device/default.attest", body)[0], 422)
+        removal = self.device.authorization(issued["credential"], "DELETE", path, "", key)
+        self.assertEqual(self.send(removal, "DELETE", path)[0], 204)
+        self.assertIsNone(self.registrars.table()[f"production/{APP}/I4/default.attest"])
+        self.assertEqual(self.attest("I4")[0], 200)
 
     def test_an_attestation_for_a_challenge_of_somebody_else_is_refused(self):
         status, _, problem = self.attest("I3", "a-challenge-that-the-registrar-has-not-made")

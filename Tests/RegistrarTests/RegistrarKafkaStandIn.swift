@@ -19,7 +19,6 @@ final class RegistrarKafkaStandIn: RegistrarKafka {
     var reports: [(ticket: RegistrationDesk.Ticket, offset: Int64?)] = []
     var takesWrites = true
     var restartFails = false
-    var problem: String?
     var failure: String?
     /// What the flush at the end brings.
     var flushed: [(ticket: RegistrationDesk.Ticket, offset: Int64?)] = []
@@ -27,6 +26,7 @@ final class RegistrarKafkaStandIn: RegistrarKafka {
     private(set) var written: [RegistrationWrite] = []
     private(set) var revokesCompleted = 0
     private(set) var restarts = 0
+    private(set) var looks = 0
     private(set) var announcements: [String] = []
 
     struct Refusal: Error {}
@@ -68,6 +68,7 @@ final class RegistrarKafkaStandIn: RegistrarKafka {
     func flush(timeout: Duration) { reports += flushed }
 
     func close(timeout: Duration, now: Now) {}
+    func watchPartitions(now: Now) { looks += 1 }
     func takeWarnings() -> [KafkaWarning] { [] }
 }
 
@@ -88,6 +89,8 @@ final class RegistrarLoopFixture {
 
     static let key = InstallationKey(
         environment: .production, app: "com.example.Home", installation: "6F1C")
+    static let former = Ownership(since: 0, seconds: 1)
+    static let later = Ownership(since: 3, seconds: 1)
     static let requestTimeout = Duration.seconds(5)
 
     init() throws {
@@ -141,12 +144,12 @@ final class RegistrarLoopFixture {
     // MARK: Records
 
     static func record(
-        _ sequence: Int64, at offset: Int64, partition: Int32 = 0, writer: UInt64? = 9
+        _ sequence: Int64, at offset: Int64, partition: Int32 = 0, owner: Ownership? = nil
     ) -> RegistrationDesk.Record {
         RegistrationDesk.Record(
             partition: partition, offset: offset, key: key, handler: "Garage",
             summary: RegistrationSummary(sequence: sequence, tokenClass: .controls, content: 1),
-            writer: writer)
+            owner: owner)
     }
 
     /// The record of the latest write is in the log.

@@ -51,7 +51,7 @@ import Testing
                     RegistrationDesk.Record(
                         partition: 0, offset: offset, key: `A registration desk`.key,
                         handler: handler, summary: random.next() % 5 == 0 ? nil : read,
-                        writer: random.next() % 2 == 0 ? nil : 9))
+                        owner: random.next() % 2 == 0 ? nil : `A registration desk`.former))
             case 1:
                 // A caller's is checked before.
                 let sequence = RegistrationDesk.sequence(number)

@@ -12,12 +12,16 @@ import Testing
         environment: .production, app: "com.example.Home", installation: "6F1C")
     static let now = WallTime(milliseconds: 1_800_000_000_000)
 
+    /// Of `owner()`, and of another that had the partition before and wrote nothing.
+    static let current = Ownership(since: 0, at: now)
+    static let former = Ownership(since: 0, seconds: 1)
+
     /// A desk that owns partition 0.
     static func owner(underWayMax: Int = 100, handlersMax: Int = 64) -> RegistrationDesk {
         var desk = RegistrationDesk(
             writer: 7, seed: 1, underWayMax: underWayMax, handlersMax: handlersMax)
-        desk.assigned(0)
-        desk.caughtUp(0)
+        desk.assigned(0, logEnd: 0)
+        desk.caughtUp(0, now: now)
         return desk
     }
 
@@ -33,12 +37,23 @@ import Testing
     }
 
     static func record(
-        _ sequence: Int64?, at offset: Int64, writer: UInt64? = 9, handler: String = "Garage"
+        _ sequence: Int64?, at offset: Int64, owner: Ownership? = current,
+        handler: String = "Garage", order: ClientOrder = .none
     ) -> RegistrationDesk.Record {
         RegistrationDesk.Record(
             partition: 0, offset: offset, key: key, handler: handler,
             summary: RegistrationSummary(sequence: sequence, tokenClass: .controls, content: 1),
-            writer: writer)
+            owner: owner, order: order)
+    }
+
+    /// A removal of the handler, as it is in the log.
+    static func tombstone(
+        at offset: Int64, owner: Ownership? = current, handler: String = "Garage",
+        order: ClientOrder = .none
+    ) -> RegistrationDesk.Record {
+        RegistrationDesk.Record(
+            partition: 0, offset: offset, key: key, handler: handler, summary: nil, owner: owner,
+            order: order)
     }
 
     /// The tickets of the writes, and the answers, among the actions.
@@ -49,7 +64,7 @@ import Testing
         var answers: [RegistrationDesk.Answer] = []
         for action in actions {
             switch action {
-            case .write(let ticket, _, _, _, _): writes.append(ticket)
+            case .write(let record): writes.append(record.ticket)
             case .answer(_, let answer): answers.append(answer)
             case .writeAgain, .released: break
             }
@@ -120,8 +135,8 @@ import Testing
         let writes = Self.split(desk.takeActions()).writes
         desk.reported(writes[0], offset: nil)
         desk.reported(writes[1], offset: 5)
-        desk.take(Self.record(17, at: 4, writer: 7))
-        desk.take(Self.record(3, at: 5, writer: 7, handler: "Lights"))
+        desk.take(Self.record(17, at: 4))
+        desk.take(Self.record(3, at: 5, handler: "Lights"))
         #expect(desk.registrations == 2)
     }
 
@@ -148,9 +163,7 @@ import Testing
         desk.take(Self.record(18, at: 4))
         #expect(desk.registrations == 0)
         // The removal itself, and what follows it.
-        let removal = RegistrationDesk.Record(
-            partition: 0, offset: 5, key: Self.key, handler: "Garage", summary: nil, writer: 7)
-        desk.take(removal)
+        desk.take(Self.tombstone(at: 5))
         desk.take(Self.record(1, at: 6))
         #expect(desk.registrations == 1)
     }
@@ -160,7 +173,7 @@ import Testing
         desk.take(Self.record(17, at: 0))
         #expect(desk.handlers.count == 1)
         // The group has expelled the replica and let it in again, and nobody has said so.
-        desk.assigned(0)
+        desk.assigned(0, logEnd: 0)
         #expect(desk.registrations == 0 && desk.handlers.count == 0)
     }
 
@@ -203,11 +216,12 @@ import Testing
     @Test func `remembers the class of what is empty, and writes it beside the value`() {
         var desk = Self.owner()
         desk.put(Self.put(17, .widgets, isEmpty: true), in: 0, as: 1, now: Self.now)
-        guard case .write(let ticket, _, _, _, .widgets)? = desk.takeActions().first else {
-            Issue.record("the class is not written")
+        guard case .write(let record)? = desk.takeActions().first else {
+            Issue.record("nothing is written")
             return
         }
-        desk.reported(ticket, offset: 0)
+        #expect(record.tokenClass == .widgets)
+        desk.reported(record.ticket, offset: 0)
         #expect(desk.list(Self.key, in: [0])?.first?.summary.tokenClass == .widgets)
         desk.put(Self.put(18), in: 0, as: 2, now: Self.now)
         #expect(Self.split(desk.takeActions()).answers.last == .otherClass(.widgets))
@@ -254,7 +268,7 @@ import Testing
     @Test func `writes nothing before it has read the partition`() {
         var desk = RegistrationDesk(writer: 7, seed: 1)
         desk.put(Self.put(1), in: 0, as: 1, now: Self.now)
-        desk.assigned(0)
+        desk.assigned(0, logEnd: 0)
         desk.put(Self.put(1), in: 0, as: 2, now: Self.now)
         #expect(Self.split(desk.takeActions()).answers == [.notOwner, .notOwner])
         #expect(desk.list(Self.key, in: [0]) == nil)
@@ -281,7 +295,7 @@ import Testing
     @Test func `writes the newer again after a former owners stale one`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
-        desk.take(Self.record(17, at: 5, writer: 3))
+        desk.take(Self.record(17, at: 5, owner: Self.former))
         guard
             case .writeAgain(let key, "Garage", partition: 0, offset: 4)? = desk.takeActions().last
         else {
@@ -302,7 +316,7 @@ import Testing
     @Test func `writes the newer again once more if that has failed`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
-        desk.take(Self.record(17, at: 5, writer: 3))
+        desk.take(Self.record(17, at: 5, owner: Self.former))
         guard case .writeAgain(let key, _, _, _)? = desk.takeActions().last else {
             Issue.record("nothing is written again")
             return
@@ -319,7 +333,7 @@ import Testing
     @Test func `writes a retry while an older record is the last, and says so once it is safe`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
-        desk.take(Self.record(17, at: 5, writer: 3))
+        desk.take(Self.record(17, at: 5, owner: Self.former))
         _ = desk.takeActions()
         desk.put(Self.put(18), in: 0, as: 1, now: Self.now)
         let (writes, early) = Self.split(desk.takeActions())
@@ -337,7 +351,7 @@ import Testing
     @Test func `asks again for what could not be read, while it is wanted`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
-        desk.take(Self.record(17, at: 5, writer: 3))
+        desk.take(Self.record(17, at: 5, owner: Self.former))
         _ = desk.takeActions()
         func isAsked() -> Bool {
             desk.askAgain(Self.key, handler: "Garage", partition: 0)
@@ -359,7 +373,7 @@ import Testing
     @Test func `lets an operator write a lower sequence`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
-        desk.take(Self.record(2, at: 5, writer: nil))
+        desk.take(Self.record(2, at: 5, owner: nil))
         #expect(desk.takeActions().isEmpty)
         desk.put(Self.put(3), in: 0, as: 1, now: Self.now)
         #expect(Self.split(desk.takeActions()).writes.count == 1)

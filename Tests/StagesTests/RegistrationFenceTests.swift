@@ -8,12 +8,6 @@ internal import Testing
 
 private typealias Desk = `A registration desk`
 
-/// A removal of the handler, as it is in the log.
-private func tombstone(at offset: Int64, handler: String = "Garage") -> RegistrationDesk.Record {
-    RegistrationDesk.Record(
-        partition: 0, offset: offset, key: Desk.key, handler: handler, summary: nil, writer: 7)
-}
-
 @Suite struct `The fence of registrations` {
     @Test func `all records before an own removal count for nothing, not only the first of them`() {
         var desk = Desk.owner()
@@ -24,7 +18,7 @@ private func tombstone(at offset: Int64, handler: String = "Garage") -> Registra
             desk.take(Desk.record(17 + offset, at: offset))
         }
         #expect(desk.registrations == 0)
-        desk.take(tombstone(at: 5))
+        desk.take(Desk.tombstone(at: 5))
         desk.take(Desk.record(1, at: 6))
         #expect(desk.registrations == 1)
     }
@@ -34,19 +28,211 @@ private func tombstone(at offset: Int64, handler: String = "Garage") -> Registra
         desk.take(Desk.record(17, at: 0))
         desk.take(Desk.record(18, at: 1))
         #expect(desk.handlers.count == 1)
-        desk.take(tombstone(at: 2))
+        desk.take(Desk.tombstone(at: 2))
         #expect(desk.registrations == 0 && desk.handlers.count == 0)
     }
 
     @Test func `a handler that comes after another was removed has its own name`() {
         var desk = Desk.owner()
         desk.take(Desk.record(17, at: 0))
-        desk.take(tombstone(at: 1))
+        desk.take(Desk.tombstone(at: 1))
         desk.take(Desk.record(1, at: 2, handler: "Lights"))
         let listed = desk.list(Desk.key, in: [0])
         #expect(listed?.count == 1 && listed?.first?.handler == "Lights")
-        desk.take(tombstone(at: 3, handler: "Lights"))
+        desk.take(Desk.tombstone(at: 3, handler: "Lights"))
         #expect(desk.registrations == 0 && desk.handlers.count == 0)
+    }
+}
+
+@Suite struct `The order of owners` {
+    /// A later owner's.
+    private static let next = Ownership(since: 4, seconds: 1)
+
+    /// The records that a desk writes by itself.
+    private static func repairs(_ desk: inout RegistrationDesk) -> [RegistrationWrite] {
+        desk.takeActions().compactMap {
+            if case .write(let record) = $0 { record } else { nil }
+        }
+    }
+
+    private static func asksForNewest(_ desk: inout RegistrationDesk) -> Int64? {
+        desk.takeActions().compactMap {
+            if case .writeAgain(_, _, _, let offset) = $0 { offset } else { nil }
+        }.last
+    }
+
+    @Test(arguments: [
+        // Without an order of the client, the owner decides.
+        (ClientOrder.none, ClientOrder.none, false), (.sequence(9), .none, false),
+        (.none, .sequence(1), false), (.below(9), .none, false), (.none, .below(1), false),
+        // With one, the client does.
+        (.sequence(6), .sequence(5), true), (.sequence(5), .sequence(6), false),
+        (.below(6), .sequence(5), true), (.below(5), .sequence(5), false),
+        (.sequence(5), .below(5), true), (.sequence(4), .below(5), false),
+        // Where he has said the same of both, the owner does.
+        (.sequence(5), .sequence(5), false), (.below(9), .below(1), false),
+    ])
+    func `what a former owner writes late stands only where the client says so`(
+        late: ClientOrder, first: ClientOrder, stands: Bool
+    ) {
+        let former = RecordStanding(offset: 8, owner: Desk.former, order: late)
+        let own = RecordStanding(offset: 7, owner: Self.next, order: first)
+        #expect(former.prevails(over: own) == stands)
+        #expect(own.prevails(over: former) == !stands)
+    }
+
+    @Test func `of one owner, and of those who are no registrars, the later record stands`() {
+        for owner in [nil, Desk.former] as [Ownership?] {
+            let late = RecordStanding(offset: 8, owner: owner, order: .sequence(1))
+            let first = RecordStanding(offset: 7, owner: Desk.former, order: .sequence(5))
+            #expect(late.prevails(over: first) && !first.prevails(over: late))
+        }
+    }
+
+    @Test func `an owner after another that wrote nothing is told from it by the time`() {
+        #expect(Ownership(since: 4, seconds: 2) > Ownership(since: 4, seconds: 1))
+        #expect(Ownership(since: 5, seconds: 1) > Ownership(since: 4, seconds: 2))
+    }
+
+    @Test(arguments: [
+        "", "4", "4 ", " 1", "4 1 2", "4  1", "-1 1", "4 -1", "8 1", "9223372036854775808 1",
+        "4 4294967296", "4,1", "four 1",
+    ])
+    func `a header that cannot be true is none`(text: String) {
+        #expect(Ownership(text: text, at: 7) == nil)
+    }
+
+    @Test func `a header says the owner`() {
+        let owner = Ownership(since: 7, seconds: .max)
+        #expect(Ownership(text: owner.text, at: 7) == owner)
+    }
+
+    @Test func `a former owner's removal takes away nothing`() {
+        var desk = Desk.owner()
+        desk.put(Desk.put(7), in: 0, as: 1, now: Desk.now)
+        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
+        desk.take(Desk.record(7, at: 4, order: .sequence(7)))
+        _ = desk.takeActions()
+        desk.take(Desk.tombstone(at: 5, owner: Desk.former, order: .below(6)))
+        #expect(Self.asksForNewest(&desk) == 4)
+        #expect(desk.registrations == 1)
+        desk.writeAgain(Desk.key, handler: "Garage", partition: 0, offset: 4, value: [1])
+        #expect(Self.repairs(&desk).map(\.order) == [.sequence(7)])
+    }
+
+    @Test func `a former owner's removal of what is newer than it knew takes that away`() {
+        var desk = Desk.owner()
+        desk.take(Desk.record(7, at: 4, order: .sequence(7)))
+        desk.take(Desk.tombstone(at: 5, owner: Desk.former, order: .below(8)))
+        #expect(desk.takeActions().isEmpty && desk.registrations == 0)
+    }
+
+    @Test func `what was removed does not come back by a former owner`() {
+        var desk = Desk.owner()
+        desk.take(Desk.record(5, at: 0, owner: nil))
+        desk.remove(RegistrationDesk.Removal(key: Desk.key, handler: "Garage"), in: 0, as: 1)
+        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
+        desk.take(Desk.tombstone(at: 4))
+        _ = desk.takeActions()
+        desk.take(Desk.record(6, at: 5, owner: Desk.former, order: .sequence(6)))
+        let again = Self.repairs(&desk)
+        #expect(again.count == 1 && again.first?.value == nil && desk.writtenAgain == 1)
+        #expect(desk.registrations == 0)
+        // While it is under way, another request for the same waits for it.
+        desk.remove(RegistrationDesk.Removal(key: Desk.key, handler: "Garage"), in: 0, as: 2)
+        #expect(desk.takeActions().isEmpty)
+        desk.reported(again[0].ticket, offset: 6)
+        #expect(Desk.split(desk.takeActions()).answers == [.removed])
+    }
+
+    @Test func `it does not matter whether a record is read before one's own is acknowledged`() {
+        var desk = Desk.owner()
+        desk.put(Desk.put(nil), in: 0, as: 1, now: Desk.now)
+        let ticket = Desk.split(desk.takeActions()).writes[0]
+        desk.take(Desk.record(9, at: 5, owner: Desk.former))
+        #expect(desk.takeActions().isEmpty)
+        desk.reported(ticket, offset: 4)
+        #expect(Self.asksForNewest(&desk) == 4)
+    }
+
+    @Test func `a former owner learns from the log what stands, and repairs nothing of the next`() {
+        var desk = Desk.owner()
+        desk.put(Desk.put(nil), in: 0, as: 1, now: Desk.now)
+        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
+        _ = desk.takeActions()
+        desk.take(Desk.record(0, at: 5, owner: Self.next))
+        #expect(desk.takeActions().isEmpty)
+        #expect(desk.list(Desk.key, in: [0])?.first?.offset == 5)
+    }
+
+    @Test func `what former owners wrote is put right by whoever reads it first as the owner`() {
+        var desk = RegistrationDesk(writer: 7, seed: 1)
+        desk.assigned(0, logEnd: 4)
+        desk.take(Desk.record(5, at: 0, owner: Self.next, handler: "Lights"))
+        desk.take(Desk.tombstone(at: 1, owner: Self.next))
+        desk.take(Desk.record(6, at: 2, owner: Desk.former))
+        desk.take(Desk.tombstone(at: 3, owner: Desk.former, handler: "Lights"))
+        #expect(desk.takeActions().isEmpty, "it does not own it yet")
+        desk.caughtUp(0, now: Desk.now)
+        var written: [RegistrationWrite] = []
+        var asked: [Int64] = []
+        for action in desk.takeActions() {
+            switch action {
+            case .write(let record): written.append(record)
+            case .writeAgain(_, "Lights", _, let offset): asked.append(offset)
+            default: Issue.record("\(action)")
+            }
+        }
+        #expect(asked == [0] && written.map(\.value) == [nil])
+        #expect(written.map(\.owner) == [Ownership(since: 4, at: Desk.now)])
+    }
+
+    @Test func `what is put right waits behind nobody, however many writes are under way`() {
+        var desk = Desk.owner(underWayMax: 1)
+        desk.take(Desk.record(18, at: 4))
+        desk.put(Desk.put(1, handler: "Lights"), in: 0, as: 1, now: Desk.now)
+        desk.take(Desk.record(17, at: 5, owner: Desk.former))
+        _ = desk.takeActions()
+        desk.writeAgain(Desk.key, handler: "Garage", partition: 0, offset: 4, value: [1])
+        #expect(Self.repairs(&desk).count == 1)
+    }
+
+    @Test func `an owner's time begins at the end that it has read, or was told`() {
+        for (logEnd, last, since) in [(9, 3, 9), (2, 3, 4), (0, nil, 0)] as [(Int64, Int64?, Int64)]
+        {
+            var desk = RegistrationDesk(writer: 7, seed: 1)
+            desk.assigned(0, logEnd: logEnd)
+            if let last { desk.take(Desk.record(1, at: last, handler: "Lights")) }
+            desk.caughtUp(0, now: Desk.now)
+            desk.put(Desk.put(1), in: 0, as: 1, now: Desk.now)
+            #expect(Self.repairs(&desk).map(\.owner) == [Ownership(since: since, at: Desk.now)])
+        }
+    }
+}
+
+@Suite struct `The memory of removals` {
+    private static func standing(_ offset: Int64) -> RecordStanding {
+        RecordStanding(offset: offset)
+    }
+
+    @Test func `keeps the latest, and those that have not come by whatever their number`() {
+        var memory = RemovalMemory<Int>(countMax: 3)
+        for name in 0..<10 { memory.note(name, Self.standing(Int64(name)), readTo: 5) }
+        // 0 to 4 have come by.
+        #expect((0..<10).filter { memory[$0] != nil } == [5, 6, 7, 8, 9])
+        memory.note(10, Self.standing(10), readTo: 11)
+        #expect((0..<11).filter { memory[$0] != nil } == [8, 9, 10])
+    }
+
+    @Test func `is bounded where one name is removed again and again`() {
+        var memory = RemovalMemory<Int>(countMax: 3)
+        for offset in 0..<100 {
+            memory.note(1, Self.standing(Int64(offset)), readTo: 1000)
+            memory.forget(1)
+        }
+        memory.note(2, Self.standing(200), readTo: 1000)
+        memory.note(1, Self.standing(201), readTo: 1000)
+        #expect(memory[1]?.offset == 201 && memory[2]?.offset == 200)
     }
 }
 

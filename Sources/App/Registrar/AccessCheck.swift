@@ -57,13 +57,10 @@ struct AccessCheck: Sendable {
         try access.checkChallenge(of: request(body, key), now: Self.now()).orProblem()
     }
 
-    func attest(_ body: AttestationBody, _ key: InstallationKey) throws(Problem) -> RegistrarReply {
-        let issued = try access.attest(request(body, key), now: Self.now()).orProblem()
-        return RegistrarReply(
-            .object([
-                ("credential", .string(issued.credential.text)),
-                ("expiresAt", .string(issued.expiresAt.rfc3339)),
-            ]))
+    func attest(
+        _ body: AttestationBody, _ key: InstallationKey
+    ) throws(Problem) -> IssuedCredential {
+        try access.attest(request(body, key), now: Self.now()).orProblem()
     }
 
     private func request(_ body: AttestationBody, _ key: InstallationKey) -> AttestationRequest {

@@ -7,6 +7,7 @@ internal import KafkaLog
 internal import PushModel
 internal import RecordFormats
 internal import Registering
+internal import RegistrarAccess
 
 /// Has each key's owner answer: this replica, or the one that the request is passed on to.
 ///
@@ -28,6 +29,7 @@ struct KeyOwners: Sendable {
 
     static let forwardedHandler = "handler"
     static let forwardedList = "list"
+    static let forwardedClaim = "claim"
     private static let pause = Duration.milliseconds(100)
 
     /// A handler of an installation, wherever it is.
@@ -37,6 +39,8 @@ struct KeyOwners: Sendable {
         var sequence: Int64?
         /// As `RegistrationSummary.content`.
         var content: UInt64?
+
+        var isClaim: Bool { keyPart == InstallationClaim.handler }
     }
 
     // MARK: Other replicas
@@ -92,7 +96,7 @@ struct KeyOwners: Sendable {
 
     /// Asks the owner of a key: this replica by `local`, which returns nil if it is not the owner.
     private func ask(
-        _ key: [UInt8], _ request: RegistrarRequest,
+        _ key: [UInt8], _ request: RegistrarRequest, as kind: String = forwardedHandler,
         _ local: (Int32) async throws(Problem) -> RegistrarReply?
     ) async throws(Problem) -> RegistrarReply {
         let deadline = request.arrivedAt + patience
@@ -100,7 +104,7 @@ struct KeyOwners: Sendable {
             if let partition = directory.partition(of: key) {
                 if let reply = try await local(partition) { return reply }
                 if !request.isForwarded, let url = directory.url(of: partition), url != ownURL,
-                    let reply = await forward(request, to: url, as: Self.forwardedHandler),
+                    let reply = await forward(request, to: url, as: kind),
                     reply.status != 503, reply.status != 401
                 {
                     return reply
@@ -141,15 +145,49 @@ struct KeyOwners: Sendable {
         _ removal: RegistrationDesk.Removal, _ tokenClass: RegistrationClass?,
         _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
-        let passed = self.passed(
+        var kind = Self.forwardedHandler
+        var passed = self.passed(
             request, .delete, removal.key, removal.handler, tokenClass, below: removal.below)
-        return try await ask(removal.key.recordKey(handler: removal.handler), passed) {
-            partition throws(Problem) in
+        if removal.handler == InstallationClaim.handler {
+            // It has no path of its own.
+            kind = Self.forwardedClaim
+            passed = Self.passed(request, about: removal.key, ClaimBody(nil))
+        }
+        return try await ask(
+            removal.key.recordKey(handler: removal.handler), passed, as: kind
+        ) { partition throws(Problem) in
             switch await mailbox.remove(removal, in: partition) {
             case .notOwner: return nil
             case let answer: return try Self.reply(to: answer)
             }
         }
+    }
+
+    /// Claims an installation for a key that has attested itself for it.
+    func claim(
+        _ claim: InstallationClaim, _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        let passed = Self.passed(request, about: claim.key, ClaimBody(claim))
+        return try await ask(
+            claim.key.recordKey(handler: InstallationClaim.handler), passed,
+            as: Self.forwardedClaim
+        ) { partition throws(Problem) in
+            switch await mailbox.claim(claim, in: partition) {
+            case .notOwner: return nil
+            case .claimed(let end): throw Problem(AccessRefusal.claimed(until: end))
+            case let answer: return try Self.reply(to: answer)
+            }
+        }
+    }
+
+    private static func passed(
+        _ request: RegistrarRequest, about key: InstallationKey, _ claim: ClaimBody
+    ) -> RegistrarRequest {
+        var passed = request
+        passed.method = .post
+        passed.body = claim.json
+        passed.target = RegistrarRequest.base(of: key) + "/attest"
+        return passed
     }
 
     /// What is stored of a handler, with token IDs in place of tokens.
@@ -216,7 +254,8 @@ struct KeyOwners: Sendable {
         case .tooManyHandlers: throw tooManyHandlers
         case .busy: throw .unavailable("too many writes are waiting for Kafka")
         case .unacknowledged: throw .unavailable("Kafka has not acknowledged the write")
-        case .notOwner: preconditionFailure("a request of another replica's was answered here")
+        case .notOwner, .claimed:
+            preconditionFailure("an answer to another kind of request")
         }
     }
 

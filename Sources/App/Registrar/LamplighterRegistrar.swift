@@ -178,6 +178,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 ofInstallation: registrar.requestsPerSecondOfInstallation), tally: tally,
             logger: logger)
         settings.admission = { service.admit($0) }
+        settings.proxies = TrustedProxies(registrar.trustedProxies)
         settings.refused = { [tally] in tally.count($0, status: $1) }
         return listener(settings, purpose: "for registrations") { await service.answer($0) }
     }
@@ -219,8 +220,9 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         case "/readyz", "/startupz":
             let owners = directory.owners
             let own = Set(mailbox.counters.owned)
-            guard owners.isKnown else {
-                return .text("the registrations topic is not known yet", status: 503)
+            if let problem = directory.problem {
+                return .text(
+                    "Kafka does not say who owns the registrations: \(problem)", status: 503)
             }
             let without = owners.unowned(but: own)
             guard without.isEmpty else {
@@ -228,11 +230,17 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                     "\(without.count) of \(owners.urls.count) partitions have no owner that is known",
                     status: 503)
             }
-            return .text("ok")
+            let unavailable = mailbox.counters.unavailable
+            guard let first = unavailable.min(by: { $0.key < $1.key }) else { return .text("ok") }
+            // The others are served here, and by nobody else.
+            return .text(
+                "ok, but for \(unavailable.count) partitions that Kafka cannot serve, such as "
+                    + "\(first.key): \(first.value)")
         case "/metrics":
             let format = MetricsText.Format(accept: question.accept)
             let source = RegistrarMetrics.Source(
-                counters: mailbox.counters, requests: tally.all, version: build.version,
+                counters: mailbox.counters, isKafkaAnswering: directory.problem == nil,
+                requests: tally.all, version: build.version,
                 commit: build.commit)
             return HTTPAnswer(
                 contentType: format.contentType,

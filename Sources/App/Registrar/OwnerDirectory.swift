@@ -39,6 +39,9 @@ final class OwnerDirectory: Sendable {
 
     private struct State {
         var owners = Owners()
+        /// When Kafka last answered, and what was wrong with its answers since.
+        var answeredAt: ContinuousClock.Instant?
+        var cause: String?
         var isClosed = false
         var isWanted = false
     }
@@ -51,6 +54,8 @@ final class OwnerDirectory: Sendable {
     /// Between two looks, so that a stream of requests without an owner does not ask in a stream.
     private static let pause: UInt32 = 200_000
     private static let timeout = Duration.seconds(5)
+    /// An election of a leader is over before, and a look that fails has taken as long as two.
+    private static let silenceMax = Duration.seconds(10)
     private static let tellInterval = Duration.seconds(60)
 
     init(seal: PeerSeal? = nil) { self.seal = seal }
@@ -64,6 +69,14 @@ final class OwnerDirectory: Sendable {
     }
 
     var isKnown: Bool { owners.isKnown }
+
+    /// What keeps Kafka from saying who owns the registrations; nil if it has done so lately.
+    var problem: String? {
+        state.withLock { state in
+            guard let answeredAt = state.answeredAt else { return state.cause ?? "no look yet" }
+            return ContinuousClock.now - answeredAt > Self.silenceMax ? state.cause : nil
+        }
+    }
 
     /// Where the owner of a partition is reached; nil if there is none.
     func url(of partition: Int32) -> String? {
@@ -125,6 +138,19 @@ final class OwnerDirectory: Sendable {
 
     /// - Returns: what is wrong with the answer; nil if nothing is.
     private func look(_ source: PartitionOwners) -> Problem? {
+        let problem = ask(source)
+        state.withLock { state in
+            if case .noAnswer(let cause) = problem {
+                state.cause = cause
+            } else {
+                state.answeredAt = .now
+                state.cause = nil
+            }
+        }
+        return problem
+    }
+
+    private func ask(_ source: PartitionOwners) -> Problem? {
         do {
             let count = try source.partitionCount(timeout: Self.timeout)
             guard count > 0 else { return .noAnswer("the topic has no partitions") }

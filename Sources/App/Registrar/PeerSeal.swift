@@ -41,7 +41,7 @@ struct PeerSeal: Sendable {
         var target: String
         /// The announced address of the replica that it is for.
         var owner: String
-        /// What is asked: `handler` or `list`.
+        /// What is asked: `handler`, `list` or `claim`.
         var kind: String
         /// Who has sent it to the first replica.
         var caller: String

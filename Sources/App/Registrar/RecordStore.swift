@@ -7,15 +7,13 @@ internal import LinuxIO
 internal import Logging
 internal import Synchronization
 
-/// Reads registrations back from Kafka, one at a time, on a thread of its own: what a GET shows, and
-/// what is to be written again, which comes first. A replica remembers of each registration only where
-/// it is.
+/// Reads registrations back from Kafka on a thread of its own: what a GET shows, and what is to be written
+/// again. A replica remembers of each registration only where it is.
 final class RecordStore: Sendable {
     typealias Receiver = @Sendable (RecordFetcher.Found) -> Void
 
     private struct Job {
-        var partition: Int32
-        var offset: Int64
+        var place: RecordFetcher.Place
         var receiver: Receiver
     }
 
@@ -25,16 +23,20 @@ final class RecordStore: Sendable {
         var repairs: [Job] = []
         var jobs: [Job] = []
         var isClosed = false
-        /// Whether the last one was a repair. They take turns: repairs of a partition that cannot be read
-        /// each take as long as may be.
-        var hasRepaired = false
 
-        mutating func next() -> Job? {
-            hasRepaired = !repairs.isEmpty && (jobs.isEmpty || !hasRepaired)
-            if hasRepaired { return repairs.removeFirst() }
-            return jobs.isEmpty ? nil : jobs.removeFirst()
+        /// Some of both, so that neither waits for all of the other.
+        mutating func next() -> [Job] {
+            let (some, others) = (
+                repairs.prefix(RecordStore.atOnce), jobs.prefix(RecordStore.atOnce)
+            )
+            repairs.removeFirst(some.count)
+            jobs.removeFirst(others.count)
+            return Array(some + others)
         }
     }
+
+    /// Repairs, and as many others, that are read together.
+    private static let atOnce = 64
 
     private let state = Mutex(State())
     private let wakeUps = DispatchSemaphore(value: 0)
@@ -50,14 +52,12 @@ final class RecordStore: Sendable {
         try NamedThread.detach(name: "ll-records") { [self] in
             while true {
                 wakeUps.wait()
-                let (job, isClosed) = state.withLock { ($0.next(), $0.isClosed) }
-                if let job {
-                    job.receiver(
-                        box.value.record(
-                            partition: job.partition, offset: job.offset, timeout: Self.timeout))
-                } else if isClosed {
-                    return
+                let (jobs, isClosed) = state.withLock { ($0.next(), $0.isClosed) }
+                let waiting = Dictionary(grouping: jobs, by: \.place)
+                box.value.read(waiting.keys, timeout: Self.timeout) { place, found in
+                    for job in waiting[place] ?? [] { job.receiver(found) }
                 }
+                if jobs.isEmpty, isClosed { return }
             }
         }
     }
@@ -66,7 +66,8 @@ final class RecordStore: Sendable {
     func repair(partition: Int32, offset: Int64, _ receiver: @escaping Receiver) {
         let isTaken = state.withLock { state in
             guard !state.isClosed else { return false }
-            state.repairs.append(Job(partition: partition, offset: offset, receiver: receiver))
+            state.repairs.append(
+                Job(place: .init(partition: partition, offset: offset), receiver: receiver))
             return true
         }
         if isTaken { wakeUps.signal() } else { receiver(.unavailable) }
@@ -77,8 +78,9 @@ final class RecordStore: Sendable {
             let isTaken = state.withLock { state in
                 guard !state.isClosed, state.jobs.count < Self.waitingMax else { return false }
                 state.jobs.append(
-                    Job(partition: partition, offset: offset) { continuation.resume(returning: $0) }
-                )
+                    Job(place: .init(partition: partition, offset: offset)) {
+                        continuation.resume(returning: $0)
+                    })
                 return true
             }
             if isTaken { wakeUps.signal() } else { continuation.resume(returning: .unavailable) }

@@ -31,23 +31,11 @@ protocol RegistrarKafka: AnyObject {
     func flush(timeout: Duration)
     func close(timeout: Duration, now: Now)
 
+    /// Asks now and then which of its partitions Kafka cannot serve; the facts say. Waits for nothing.
+    func watchPartitions(now: Now)
     func takeWarnings() -> [KafkaWarning]
-    /// Why Kafka cannot be reached; nil if nothing is known to be wrong.
-    var problem: String? { get }
     /// Why nothing can be written any more.
     var failure: String? { get }
-}
-
-/// A record that the registrar writes.
-struct RegistrationWrite: Hashable {
-    var ticket: RegistrationDesk.Ticket
-    var partition: Int32
-    var key: [UInt8]
-    /// nil for a tombstone.
-    var value: [UInt8]?
-    var tokenClass: RegistrationClass?
-    /// The replica's number.
-    var writer: UInt64
 }
 
 /// A consumer and a producer of the topic of registrations.
@@ -61,6 +49,11 @@ final class RegistrarClients: RegistrarKafka {
     private static let writerHeader = "lamplighter-registrar"
     /// The header with the class of a registration, which one without targets has nowhere else.
     private static let classHeader = "lamplighter-class"
+    /// The header with the `Ownership` under which a record was written.
+    private static let ownerHeader = "lamplighter-owner"
+    /// The header with the sequence that the client gave: the registration's, or the one below which it
+    /// removes. It is missing where the last write wins.
+    private static let orderHeader = "lamplighter-order"
 
     init(settings: KafkaClientSettings, topic: String, logger: Logger) throws {
         self.logger = logger
@@ -93,17 +86,24 @@ final class RegistrarClients: RegistrarKafka {
                 summary = RegistrationSummary(sequence: nil, tokenClass: nil, content: 0)
             }
             if summary?.tokenClass == nil {
-                summary?.tokenClass = record.header(named: Self.classHeader).flatMap {
-                    RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
+                summary?.tokenClass = Self.text(of: Self.classHeader, in: record).flatMap {
+                    RegistrationClass(rawValue: $0)
                 }
             }
         }
-        let writer = record.header(named: Self.writerHeader).flatMap {
-            UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
-        }
+        let order = Self.text(of: Self.orderHeader, in: record).flatMap { Int64($0) }
+            .flatMap { RegistrationDesk.sequence($0) }
         return RegistrationDesk.Record(
             partition: record.partition, offset: record.offset, key: key,
-            handler: handler, summary: summary, writer: writer)
+            handler: handler, summary: summary,
+            owner: Self.text(of: Self.ownerHeader, in: record).flatMap {
+                Ownership(text: $0, at: record.offset)
+            },
+            order: order.map { summary == nil ? .below($0) : .sequence($0) } ?? .none)
+    }
+
+    private static func text(of header: String, in record: borrowing KafkaRecord) -> String? {
+        record.header(named: header).map { String(decoding: $0, as: UTF8.self) }
     }
 
     func takeFacts() -> [ConsumerFact] { consumer.takeFacts() }
@@ -117,7 +117,15 @@ final class RegistrarClients: RegistrarKafka {
     // MARK: Writing
 
     func write(_ record: RegistrationWrite) -> Bool {
-        var headers = [(name: Self.writerHeader, value: String(record.writer, radix: 16))]
+        var headers = [
+            (name: Self.writerHeader, value: String(record.writer, radix: 16)),
+            (Self.ownerHeader, record.owner.text),
+        ]
+        switch record.order {
+        case .sequence(let number), .below(let number):
+            headers.append((Self.orderHeader, "\(number)"))
+        case .none: break
+        }
         if let tokenClass = record.tokenClass {
             headers.append((Self.classHeader, tokenClass.rawValue))
         }
@@ -149,9 +157,7 @@ final class RegistrarClients: RegistrarKafka {
 
     func takeWarnings() -> [KafkaWarning] { producer.takeWarnings() }
 
-    var problem: String? {
-        producer.tokenFailure.map { "\($0)" } ?? producer.connectionFailure.map { "\($0)" }
-    }
+    func watchPartitions(now: Now) { consumer.watchPartitions(now: now) }
 
     var failure: String? { producer.fatalError.map { "the producer has failed: \($0)" } }
 }

@@ -31,6 +31,11 @@ final class RegistrarLoop {
     private var unrepaired: [(InstallationKey, handler: String, partition: Int32)] = []
     private var repairAt = MonotonicTime(nanoseconds: .min)
     private var announceAt = MonotonicTime(nanoseconds: .min)
+    private var watchAt = MonotonicTime(nanoseconds: .min)
+    private var unavailable: [Int32: String] = [:]
+    private var lastTurn: MonotonicTime?
+    /// No requests are taken before.
+    private var requestsAt = MonotonicTime(nanoseconds: .min)
     private var counters = RegistrarCounters()
 
     typealias Reply = CheckedContinuation<RegistrationDesk.Answer, Never>
@@ -47,6 +52,12 @@ final class RegistrarLoop {
 
     private static let batch = 1024
     private static let repairPause = Duration.seconds(1)
+    /// A process that was stopped for so long may have lost its partitions without knowing it (a session is
+    /// 6 s at least). What was asked of it before is sorted by `RecordStanding`; a request that comes now
+    /// is not, so the client is given time to notice that its session is over. It goes by its own clock.
+    private static let stall = Duration.seconds(3)
+    private static let stallPause = Duration.seconds(1)
+    private static let watchInterval = Duration.seconds(2)
     private static let announceInterval = Duration.seconds(10)
     static let stopTimeout = Duration.seconds(10)
     static let leaveTimeout = Duration.seconds(5)
@@ -84,7 +95,7 @@ final class RegistrarLoop {
             mailbox.heartbeat.beat(now.monotonic)
             if mailbox.isStopping { break }
             failure = turn(now)
-            if failure == nil { sleep() }
+            if failure == nil { sleep(takesRequests: now.monotonic >= requestsAt) }
         }
         let now = Self.clock()
         StopWatch.limit(LamplighterRegistrar.stopLimit)
@@ -108,7 +119,13 @@ final class RegistrarLoop {
     ///
     /// - Returns: why the thread cannot go on; nil if it can.
     func turn(_ now: Now) -> String? {
-        for message in mailbox.take() { take(message, now) }
+        if let lastTurn, now.monotonic - lastTurn > Self.stall {
+            requestsAt = now.monotonic + Self.stallPause
+        }
+        lastTurn = now.monotonic
+        if now.monotonic >= requestsAt {
+            for message in mailbox.take() { take(message, now) }
+        }
         repair(now)
         var failure: String?
         var looked = Self.batch
@@ -121,6 +138,10 @@ final class RegistrarLoop {
         takeReports(now)
         for warning in kafka.takeWarnings() { report(warning) }
         expire(now)
+        if now.monotonic >= watchAt {
+            kafka.watchPartitions(now: now)
+            watchAt = now.monotonic + Self.watchInterval
+        }
         if now.monotonic >= announceAt {
             kafka.announce(settings.announcement)
             announceAt = now.monotonic + Self.announceInterval
@@ -129,10 +150,10 @@ final class RegistrarLoop {
         return kafka.failure ?? failure
     }
 
-    private func sleep() {
+    private func sleep(takesRequests: Bool) {
         mailbox.waker.prepareToSleep()
-        let isEmpty = mailbox.isEmpty
-        _ = epoll.wait(timeout: isEmpty ? .milliseconds(100) : .zero)
+        let hasWork = takesRequests && !mailbox.isEmpty
+        _ = epoll.wait(timeout: hasWork ? .zero : .milliseconds(100))
         mailbox.waker.awake()
         kafka.clearWakeUps()
     }
@@ -145,6 +166,8 @@ final class RegistrarLoop {
             desk.put(put, in: partition, as: expect(reply, now), now: now.wall)
         case .remove(let removal, let partition, let reply):
             desk.remove(removal, in: partition, as: expect(reply, now))
+        case .claim(let claim, let partition, let reply):
+            desk.claim(claim, in: partition, as: expect(reply, now), now: now.wall)
         case .list(let key, let partitions, let reply):
             let wanted = partitions ?? Set(desk.ownedPartitions)
             let listed = desk.list(key, in: wanted)
@@ -197,11 +220,8 @@ final class RegistrarLoop {
     private func perform(_ now: Now) {
         for action in desk.takeActions() {
             switch action {
-            case .write(let ticket, let partition, let key, let value, let tokenClass):
-                let record = RegistrationWrite(
-                    ticket: ticket, partition: partition, key: key, value: value,
-                    tokenClass: tokenClass, writer: desk.writer)
-                if !kafka.write(record) { desk.reported(ticket, offset: nil) }
+            case .write(let record):
+                if !kafka.write(record) { desk.reported(record.ticket, offset: nil) }
             case .answer(let request, let answer):
                 replies.removeValue(forKey: request)?.resume(returning: answer)
             case .writeAgain(let key, let handler, let partition, let offset):
@@ -216,7 +236,7 @@ final class RegistrarLoop {
         _ key: InstallationKey, _ handler: String, _ partition: Int32, _ offset: Int64
     ) {
         logger.warning(
-            "another registrar wrote an older registration after a newer one; writing the newer one again",
+            "a former owner of the partition wrote after the next one; writing the newer registration again",
             metadata: [
                 "partition": .stringConvertible(partition), "offset": .stringConvertible(offset),
             ])
@@ -262,17 +282,17 @@ final class RegistrarLoop {
             case .assigned(let assignments):
                 for assignment in assignments {
                     ids[assignment.id] = assignment.partition
-                    desk.assigned(assignment.partition)
+                    desk.assigned(assignment.partition, logEnd: assignment.logEnd)
                     // Its first records may have come by in the poll that brought the assignment.
                     for line in polled where line.partition == assignment.partition {
                         desk.take(line)
                     }
                     if assignment.startOffset >= assignment.logEnd {
-                        caughtUp(assignment.partition)
+                        caughtUp(assignment.partition, now)
                     }
                 }
             case .endOfPartition(let id):
-                if let partition = ids[id] { caughtUp(partition) }
+                if let partition = ids[id] { caughtUp(partition, now) }
             case .revoking(let gone):
                 revoking = gone
                 for id in gone {
@@ -282,7 +302,9 @@ final class RegistrarLoop {
                 if gone.isEmpty { kafka.completeRevoke(now: now) }
             case .lost(let gone):
                 for id in gone {
-                    if let partition = ids.removeValue(forKey: id) { desk.lost(partition) }
+                    guard let partition = ids.removeValue(forKey: id) else { continue }
+                    desk.lost(partition)
+                    unavailable[partition] = nil
                 }
                 logger.warning(
                     "the group has given this registrar's partitions to others",
@@ -294,7 +316,18 @@ final class RegistrarLoop {
                 }
             case .fatal(let error): return "the consumer has failed: \(error)"
             case .warning(let warning): report(warning)
-            case .offsetsLost, .unavailable, .availableAgain: break
+            case .unavailable(let partitions):
+                unavailable = Dictionary(
+                    partitions.map { ($0.partition, "\($0.cause)") }, uniquingKeysWith: { $1 })
+                for (partition, cause) in unavailable.sorted(by: { $0.key < $1.key }) {
+                    logger.warning(
+                        "Kafka cannot serve a partition of the registrations",
+                        metadata: [
+                            "partition": .stringConvertible(partition), "cause": "\(cause)",
+                        ])
+                }
+            case .availableAgain(_, let partition): unavailable[partition] = nil
+            case .offsetsLost: break
             }
         }
         return nil
@@ -304,14 +337,15 @@ final class RegistrarLoop {
         logger.warning("Kafka reports a problem", metadata: ["problem": "\(warning.text)"])
     }
 
-    private func caughtUp(_ partition: Int32) {
-        desk.caughtUp(partition)
+    private func caughtUp(_ partition: Int32, _ now: Now) {
+        desk.caughtUp(partition, now: now.wall)
         announceAt = MonotonicTime(nanoseconds: .min)
     }
 
     private func released(_ partition: Int32, _ now: Now) {
         revoking.removeAll { ids[$0] == partition }
         for (id, own) in ids where own == partition { ids[id] = nil }
+        unavailable[partition] = nil
         if revoking.isEmpty { kafka.completeRevoke(now: now) }
     }
 
@@ -327,8 +361,7 @@ final class RegistrarLoop {
         counters.bytes = desk.bytes
         counters.underWay = desk.underWay
         counters.writtenAgain = desk.writtenAgain
-        counters.isGroupMember = !ids.isEmpty
-        counters.kafkaProblem = kafka.problem
+        counters.unavailable = unavailable
         mailbox.publish(counters)
     }
 }

@@ -22,8 +22,8 @@ struct RegistrarCounters: Sendable {
     var registrations = 0
     var bytes = 0
     var underWay = 0
-    var isGroupMember = false
-    var kafkaProblem: String?
+    /// The owned partitions that Kafka cannot serve, with the causes.
+    var unavailable: [Int32: String] = [:]
 }
 
 /// The requests for the registrar's thread, and what it publishes.
@@ -31,6 +31,7 @@ final class RegistrarMailbox: Sendable {
     enum Message: Sendable {
         case put(RegistrationDesk.Put, partition: Int32, RegistrarLoop.Reply)
         case remove(RegistrationDesk.Removal, partition: Int32, RegistrarLoop.Reply)
+        case claim(InstallationClaim, partition: Int32, RegistrarLoop.Reply)
         /// Lists what is in these partitions, or in all that are owned; nil if one is not owned.
         case list(
             InstallationKey, partitions: Set<Int32>?, CheckedContinuation<OwnedHandlers?, Never>)
@@ -80,7 +81,8 @@ final class RegistrarMailbox: Sendable {
 
     private static func refuse(_ message: Message) {
         switch message {
-        case .put(_, _, let reply), .remove(_, _, let reply): reply.resume(returning: .notOwner)
+        case .put(_, _, let reply), .remove(_, _, let reply), .claim(_, _, let reply):
+            reply.resume(returning: .notOwner)
         case .list(_, _, let reply): reply.resume(returning: nil)
         case .writeAgain, .notWrittenAgain: break
         }
@@ -106,6 +108,12 @@ final class RegistrarMailbox: Sendable {
         _ removal: RegistrationDesk.Removal, in partition: Int32
     ) async -> RegistrationDesk.Answer {
         await withCheckedContinuation { send(.remove(removal, partition: partition, $0)) }
+    }
+
+    func claim(
+        _ claim: InstallationClaim, in partition: Int32
+    ) async -> RegistrationDesk.Answer {
+        await withCheckedContinuation { send(.claim(claim, partition: partition, $0)) }
     }
 
     func list(_ key: InstallationKey, in partitions: Set<Int32>?) async -> OwnedHandlers? {

@@ -8,6 +8,7 @@ internal import Telemetry
 package enum RegistrarMetrics {
     struct Source {
         var counters: RegistrarCounters
+        var isKafkaAnswering: Bool
         var requests: [(kind: RequestTally.Kind, count: UInt64)]
         var version: String
         var commit: String
@@ -58,6 +59,14 @@ package enum RegistrarMetrics {
             "Partitions of the registrations topic that this replica owns."
         ) { $0.counters.owned.count },
         .single(
+            "lamplighter_registrar_partitions_unavailable", .gauge,
+            "Partitions of these that Kafka cannot serve: without a leader, gone, or not to be read."
+        ) { $0.counters.unavailable.count },
+        .single(
+            "lamplighter_registrar_kafka_answers", .gauge,
+            "1 while Kafka says who owns the registrations, 0 if it has not for 10 s."
+        ) { $0.isKafkaAnswering ? 1 : 0 },
+        .single(
             "lamplighter_registrar_registrations", .gauge,
             "Registrations that this replica remembers: those of its partitions."
         ) { $0.counters.registrations },
@@ -74,7 +83,7 @@ package enum RegistrarMetrics {
         ) { Int($0.counters.expired) },
         .single(
             "lamplighter_registrar_written_again_total", .counter,
-            "Registrations written again, since another replica had written an older one after them."
+            "Registrations and removals written again, since a former owner of their partition had written after them."
         ) { Int($0.counters.writtenAgain) },
         .single(
             "lamplighter_registrar_records_read_total", .counter,

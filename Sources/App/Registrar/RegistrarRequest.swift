@@ -17,6 +17,8 @@ struct RegistrarRequest: Sendable {
     var isForwarded: Bool
     /// Removes only what has a lower sequence.
     var belowSequence: Int64?
+    /// Shows the handlers that follow this one, by the parts of their records' keys.
+    var after: String?
     /// Whether it is an item of a batch, whose rates are counted there.
     var isOfBatch = false
     let arrivedAt = ContinuousClock.now
@@ -35,6 +37,7 @@ struct RegistrarRequest: Sendable {
             belowSequence = sequence
             target += "?\(RequestRules.belowSequence)=\(sequence)"
         }
+        after = try question.query[RequestRules.after].map(RequestRules.place)
     }
 
     var isCompleteSet: Bool {

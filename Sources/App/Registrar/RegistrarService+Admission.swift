@@ -99,6 +99,8 @@ extension RegistrarService {
     ) throws(Problem) -> RequestAdmission.Asker {
         let scope: AccessCheck.Scope
         switch route {
+        case .attestation where question.headers[PeerSeal.kindHeader] != nil:
+            return .replica(try owners.passed(question))
         case .openAPI, .challenge, .attestation: return .anybody
         case .batch(let environment, let app):
             scope = AccessCheck.Scope(environment: environment, app: app)

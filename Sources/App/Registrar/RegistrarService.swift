@@ -52,7 +52,7 @@ struct RegistrarService: Sendable {
     ) async throws(Problem) -> RegistrarReply {
         let caller: RegistrarCaller
         switch admission.asker {
-        case .anybody: return try attest(question, admission.route)
+        case .anybody: return try await attest(question, admission.route)
         case .caller(let shown): caller = try callers.caller(of: shown, body: question.body)
         case .replica(let passed):
             caller = RegistrarCaller(passed)
@@ -61,8 +61,13 @@ struct RegistrarService: Sendable {
                     .unauthorized, "the body is not what another registrar has passed on",
                     remedy: "send the request again")
             }
-            if passed.kind == KeyOwners.forwardedList, let key = admission.route.installation {
-                return await owners.ownedList(of: key)
+            if let key = admission.route.installation {
+                switch passed.kind {
+                case KeyOwners.forwardedList: return await owners.ownedList(of: key)
+                case KeyOwners.forwardedClaim:
+                    return try await claim(question, key, admission.route, caller)
+                default: break
+                }
             }
         }
         guard let key = admission.route.installation else {
@@ -85,7 +90,7 @@ struct RegistrarService: Sendable {
 
     private func attest(
         _ question: HTTPQuestion, _ route: RegistrarRoute
-    ) throws(Problem) -> RegistrarReply {
+    ) async throws(Problem) -> RegistrarReply {
         guard case .attestation(let key) = route else {
             guard case .challenge(let key) = route else {
                 preconditionFailure("a route that has nothing to do with App Attest")
@@ -103,7 +108,41 @@ struct RegistrarService: Sendable {
                 .tooManyRequests, "too many apps attest themselves at once",
                 remedy: "wait, and send the same request again", retryAfterSeconds: 1)
         }
-        return try callers.attest(body, key)
+        let issued = try callers.attest(body, key)
+        let request = try RegistrarRequest(
+            question, route: route, caller: RegistrarCaller(issued.caller))
+        let claim = InstallationClaim(
+            key: key, attestedKey: issued.attestedKey, until: issued.claimEnds)
+        var reply: RegistrarReply
+        do throws(Problem) {
+            reply = try await owners.claim(claim, request)
+        } catch {
+            reply = RegistrarReply(error)
+        }
+        audit(request, key, status: reply.status)
+        guard reply.status == 200 else { return reply }
+        return RegistrarReply(
+            .object([
+                ("credential", .string(issued.credential.text)),
+                ("expiresAt", .string(issued.expiresAt.rfc3339)),
+            ]))
+    }
+
+    /// What another replica asks of a claim in this one's partitions: to note it, or without one to remove it.
+    private func claim(
+        _ question: HTTPQuestion, _ key: InstallationKey, _ route: RegistrarRoute,
+        _ caller: RegistrarCaller
+    ) async throws(Problem) -> RegistrarReply {
+        let request = try RegistrarRequest(question, route: route, caller: caller)
+        let body = try reader.read(question.body) { object throws(InvalidMember) in
+            try ClaimBody(object)
+        }
+        guard let claim = body.claim(of: key) else {
+            return try await owners.remove(
+                RegistrationDesk.Removal(key: key, handler: InstallationClaim.handler), nil,
+                request)
+        }
+        return try await owners.claim(claim, request)
     }
 
     func take(
@@ -127,6 +166,9 @@ struct RegistrarService: Sendable {
     }
 
     // MARK: What is asked
+
+    /// Handlers of one GET that are read together: what they take is in memory beside the page.
+    private static let readAtOnce = 4
 
     func perform(
         _ request: RegistrarRequest, _ key: InstallationKey
@@ -194,22 +236,32 @@ struct RegistrarService: Sendable {
     private func get(
         _ key: InstallationKey, _ tokenClass: RegistrationClass?, _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
+        var rest = try await owners.handlers(of: key, request).filter {
+            (tokenClass == nil || $0.tokenClass == tokenClass) && !$0.isClaim
+                && (request.after.map { [keyPart = $0.keyPart] in $0 < keyPart } ?? true)
+        }[...]
         var found: [JSONText] = []
         var bytes = 0
-        for handler in try await owners.handlers(of: key, request)
-        where tokenClass == nil || handler.tokenClass == tokenClass {
-            let reply = try await owners.stored(
-                key, handler.keyPart, handler.tokenClass, request)
-            guard reply.status == 200, let body = reply.body else { continue }
-            bytes += body.utf8.count
-            guard bytes <= limits.shownBytesMax else {
-                throw Problem(
-                    .invalid, "the installation has more than may be shown at once",
-                    remedy: "GET each handler by itself")
+        var last: String?
+        while !rest.isEmpty, bytes < limits.pageBytes {
+            let some = Array(rest.prefix(Self.readAtOnce))
+            let replies = await RegistrarReply.all(some) { handler throws(Problem) in
+                try await owners.stored(key, handler.keyPart, handler.tokenClass, request)
             }
-            found.append(.literal(body))
+            for (handler, reply) in zip(some, replies) where bytes < limits.pageBytes {
+                // What has been removed since is left out; what cannot be read must not look so.
+                guard reply.status == 200 || reply.status == 404 else { return reply }
+                if reply.status == 200, let body = reply.body {
+                    bytes += body.utf8.count
+                    found.append(.literal(body))
+                }
+                last = rest.removeFirst().keyPart
+                assert(last == handler.keyPart, "handlers are shown in the order of their names")
+            }
         }
-        return RegistrarReply(.object([("handlers", .array(found))]))
+        var members = [("handlers", JSONText.array(found))]
+        if !rest.isEmpty, let last { members.append(("next", .string(last))) }
+        return RegistrarReply(.object(members))
     }
 
     /// Removes the handlers of a class, or all. Those that are not below the request's sequence stay.
@@ -219,6 +271,8 @@ struct RegistrarService: Sendable {
         let below = request.belowSequence
         let removed = try await owners.handlers(of: key, request).filter { handler in
             guard tokenClass == nil || handler.tokenClass == tokenClass else { return false }
+            // A claim's sequence is a time. It goes with the whole installation.
+            if handler.isClaim { return below == nil }
             guard let below, let stored = handler.sequence else { return true }
             return stored < below
         }

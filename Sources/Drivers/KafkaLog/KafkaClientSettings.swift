@@ -18,6 +18,10 @@ package struct KafkaClientSettings: Sendable {
     /// The source of bearer tokens, shared by all clients made from these settings and their
     /// copies; nil if no token endpoint is configured.
     let tokens: TokenSource?
+    /// Whether a record that is not written within two thirds of the group's session is given up, whatever
+    /// `message.timeout.ms` is: a member that has lost its partitions without knowing it has nothing left to
+    /// write then by the time others have them.
+    package var endsWritesWithSession = false
 
     package init(bootstrap: String, group: String, properties: [String: String] = [:]) {
         self.init(
@@ -92,11 +96,11 @@ package struct KafkaClientSettings: Sendable {
     var isStaticMember: Bool { properties["group.instance.id"] != nil }
 
     enum Role: CaseIterable {
-        case events, table, producer, admin, writeProbe
+        case events, table, records, producer, admin, writeProbe
 
         var kind: Client.Kind {
             switch self {
-            case .events, .table, .admin: .consumer
+            case .events, .table, .records, .admin: .consumer
             case .producer, .writeProbe: .producer
             }
         }
@@ -124,8 +128,20 @@ package struct KafkaClientSettings: Sendable {
             merged["fetch.max.bytes"] = "\(max(fetch, message))"
         }
         merged["bootstrap.servers"] = bootstrap
-        if role == .events || role == .table { merged["group.id"] = group }
+        if [.events, .table, .records].contains(role) { merged["group.id"] = group }
+        if role == .producer, endsWritesWithSession {
+            merged["message.timeout.ms"] = "\(writeTimeout(merged))"
+        }
         return merged
+    }
+
+    /// In milliseconds.
+    private func writeTimeout(_ producer: [String: String]) -> Int {
+        let name = "session.timeout.ms"
+        let session = producer[name] ?? Role.events.defaults(isStatic: isStaticMember)[name]
+        let most = max(1, (session.flatMap { Int($0) } ?? 0) * 2 / 3)
+        let own = producer["message.timeout.ms"].flatMap { Int($0) } ?? 0
+        return own > 0 ? min(own, most) : most
     }
 
     private func set(
@@ -248,6 +264,12 @@ extension KafkaClientSettings.Role {
             // An answer is decompressed as a whole, however full the queue is: 50 MB may become 200
             // MB.
             values["fetch.max.bytes"] = "4194304"
+        case .records:
+            // One record of a partition is wanted, seldom a few: what follows it is fetched for nothing.
+            values["fetch.wait.max.ms"] = "50"
+            values["fetch.message.max.bytes"] = "65536"
+            values["queued.max.messages.kbytes"] = "4096"
+            values["fetch.max.bytes"] = "4194304"
         case .producer:
             values["compression.type"] = "lz4"
             values["linger.ms"] = "5"
@@ -278,7 +300,7 @@ extension KafkaClientSettings.Role {
                 "auto.offset.reset": "error", "enable.partition.eof": "true",
                 "allow.auto.create.topics": "false",
             ]
-        case .table:
+        case .table, .records:
             [
                 "enable.auto.commit": "false", "enable.auto.offset.store": "false",
                 "auto.offset.reset": "error", "enable.partition.eof": "true",

@@ -7,18 +7,19 @@ package import Logging
 internal import PushModel
 internal import Rdkafka
 
-/// Reads single records by their offsets, for what is seldom asked. It belongs to one thread, which
-/// it blocks.
+/// Reads records by their offsets, for what is seldom asked. It belongs to one thread, which it blocks.
 package final class RecordFetcher {
     private let topic: String
     private let session: ConsumerSession
+    /// The partitions that gave nothing when they were asked last.
+    private var slow: Set<Int32> = []
 
     package init(
         settings: KafkaClientSettings, topic: String, logger: Logger
     ) throws(KafkaError) {
         self.topic = topic
         session = try ConsumerSession(
-            settings: settings, role: .table, topics: [topic], logger: logger, waker: Waker())
+            settings: settings, role: .records, topics: [topic], logger: logger, waker: Waker())
     }
 
     /// What has become of a record.
@@ -31,26 +32,107 @@ package final class RecordFetcher {
         case unavailable
     }
 
-    /// Reads the record at this offset.
-    package func record(partition: Int32, offset: Int64, timeout: Duration) -> Found {
-        let list = TopicPartitionList(capacity: 1)
-        list.append(topic: topic, partition: partition, offset: offset)
-        guard (try? session.client.assign(list)) != nil else { return .unavailable }
+    /// Where a record is.
+    package struct Place: Hashable, Sendable {
+        package var partition: Int32
+        package var offset: Int64
+
+        package init(partition: Int32, offset: Int64) {
+            self.partition = partition
+            self.offset = offset
+        }
+    }
+
+    /// The records of a partition that are wanted.
+    private struct Wanted {
+        /// Ascending; not empty.
+        var offsets: [Int64]
+        /// When the next of them is given up; nil if it is to be fetched by itself.
+        var deadline: ContinuousClock.Instant?
+
+        /// Records between two that are wanted are read past if they are no more than this.
+        static let distanceMax: Int64 = 64
+    }
+
+    /// Reads the records at these places, partitions side by side. A partition that Kafka cannot serve delays
+    /// the others once, and then little, until it can.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait for the next record of a partition.
+    ///   - found: is told of each place, as soon as it is known.
+    package func read(
+        _ places: some Sequence<Place>, timeout: Duration, _ found: (Place, Found) -> Void
+    ) {
+        var wanted = Dictionary(grouping: Set(places), by: \.partition).mapValues {
+            Wanted(offsets: $0.map(\.offset).sorted())
+        }
         defer { try? session.client.unassignAll() }
-        let deadline = ContinuousClock.now + timeout
-        while ContinuousClock.now < deadline {
-            guard let message = session.client.pollMessage() else {
+        while !wanted.isEmpty {
+            let list = TopicPartitionList(capacity: wanted.count)
+            for partition in wanted.keys {
+                let isSlow = slow.contains(partition)
+                wanted[partition]!.deadline = .now + (isSlow ? min(Self.trial, timeout) : timeout)
+                list.append(
+                    topic: topic, partition: partition, offset: wanted[partition]!.offsets[0])
+            }
+            guard (try? session.client.assign(list)) != nil else {
+                return giveUp(wanted.keys, &wanted, found)
+            }
+            take(&wanted, timeout, found)
+        }
+    }
+
+    /// How long a partition that gave nothing is waited for when it is asked again.
+    private static let trial = Duration.milliseconds(200)
+
+    /// Takes what comes of the assigned partitions, until nothing is waited for.
+    private func take(
+        _ wanted: inout [Int32: Wanted], _ timeout: Duration, _ found: (Place, Found) -> Void
+    ) {
+        while wanted.contains(where: { $0.value.deadline != nil }) {
+            if let message = session.client.pollMessage() {
+                take(message, .now + timeout, &wanted, found)
+            } else {
                 _ = session.client.takeNews()
                 usleep(1000)
-                continue
             }
-            guard message.error == .none else {
-                if message.error == .partitionEOF { return .gone }
-                continue
-            }
-            guard message.partition == partition, message.offset >= offset else { continue }
-            return message.offset == offset ? .value(message.value.map { Array($0) }) : .gone
+            let now = ContinuousClock.now
+            let late = wanted.filter { $0.value.deadline.map { $0 <= now } ?? false }.keys
+            slow.formUnion(late)
+            giveUp(late, &wanted, found)
         }
-        return .unavailable
+    }
+
+    private func take(
+        _ message: borrowing Message, _ deadline: ContinuousClock.Instant,
+        _ wanted: inout [Int32: Wanted], _ found: (Place, Found) -> Void
+    ) {
+        let (partition, isEnd) = (message.partition, message.error == .partitionEOF)
+        guard isEnd || message.error == .none, var rest = wanted[partition],
+            rest.deadline != nil, isEnd || message.offset >= rest.offsets[0]
+        else { return }
+        slow.remove(partition)
+        while let offset = rest.offsets.first, isEnd || offset <= message.offset {
+            let isHere = !isEnd && offset == message.offset
+            found(
+                Place(partition: partition, offset: offset),
+                isHere ? .value(message.value.map { Array($0) }) : .gone)
+            rest.offsets.removeFirst()
+        }
+        guard let next = rest.offsets.first else { return wanted[partition] = nil }
+        let isNear = next - message.offset <= Wanted.distanceMax
+        rest.deadline = isNear ? deadline : nil
+        wanted[partition] = rest
+    }
+
+    private func giveUp(
+        _ partitions: some Sequence<Int32>, _ wanted: inout [Int32: Wanted],
+        _ found: (Place, Found) -> Void
+    ) {
+        for partition in Array(partitions) {
+            for offset in wanted.removeValue(forKey: partition)?.offsets ?? [] {
+                found(Place(partition: partition, offset: offset), .unavailable)
+            }
+        }
     }
 }

@@ -37,6 +37,8 @@ package struct RegistrationDraft: Sendable {
     package var sequence: Int64?
     package var registeredAt: WallTime?
     package var targets: [Target] = []
+    /// The key that the installation is for, in base64.
+    package var attestedKey: String?
 
     package init(
         environment: PushEnvironment, app: String, installation: String, handler: String

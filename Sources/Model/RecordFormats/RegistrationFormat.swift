@@ -21,7 +21,7 @@ extension RecordFormat {
 }
 
 package enum RegistrationField: UInt8, RecordField {
-    case v, environment, app, installation, handler, sequence, registeredAt, targets
+    case v, environment, app, installation, handler, sequence, registeredAt, attestedKey, targets
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -48,6 +48,12 @@ package enum RegistrationField: UInt8, RecordField {
                 """
                 The registrar's clock; the record's timestamp if absent, or if it is more than an hour \
                 after that. Suppressions compare it with itself.
+                """)
+        case .attestedKey:
+            .optional(
+                "attestedKey", .any,
+                """
+                Of the handler `default.attest`, which has no targets: the key of App Attest that the                 installation is for, until the millisecond that its sequence says. Only the registrar reads it.
                 """)
         case .targets:
             .required(
@@ -185,7 +191,7 @@ package struct RegistrationDecoder: ~Copyable {
                     try value.instant(RegistrationField.registeredAt), writtenAt: timestamp,
                     .ofRegistration)
             case .targets: targets = value
-            case .sequence, nil: break
+            case .sequence, .attestedKey, nil: break
             }
         }
         guard let version else { throw .missing("v", "write 1") }
@@ -367,6 +373,7 @@ package enum RegistrationEncoder {
             json.member(.handler, registration.handler)
             json.member(.sequence, registration.sequence)
             json.member(.registeredAt, registration.registeredAt)
+            json.member(.attestedKey, registration.attestedKey)
             json.member(.targets, array: registration.targets, of: TargetField.self) {
                 write($0, to: &$1)
             }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import PushModel
+
 /// Why a caller is not let in, as an answer has it. No part quotes what the caller has sent.
 package struct AccessRefusal: Error, Hashable, Sendable {
     /// The names of the problems' types, and the status of each.
@@ -10,7 +12,7 @@ package struct AccessRefusal: Error, Hashable, Sendable {
         case tokenRefused, tokenExpired, tokenKeyUnknown, tokenKeysUnavailable
         case credentialRefused, assertionRefused, assertionOutdated
         case appNotAllowed, installationNotAllowed, subjectNotAllowed
-        case attestationNotOffered, attestationRefused, challengeRefused
+        case attestationNotOffered, attestationRefused, challengeRefused, installationClaimed
 
         package var status: Int {
             switch self {
@@ -19,7 +21,8 @@ package struct AccessRefusal: Error, Hashable, Sendable {
                 .credentialRefused, .assertionRefused, .assertionOutdated:
                 401
             case .appNotAllowed, .installationNotAllowed, .subjectNotAllowed,
-                .attestationNotOffered, .attestationRefused, .challengeRefused:
+                .attestationNotOffered, .attestationRefused, .challengeRefused,
+                .installationClaimed:
                 403
             // Nobody can tell whether the token is good.
             case .tokenKeysUnavailable: 503
@@ -50,6 +53,14 @@ package struct AccessRefusal: Error, Hashable, Sendable {
 
     static func installation(_ detail: String, remedy: String) -> AccessRefusal {
         AccessRefusal(.installationNotAllowed, detail, remedy: remedy)
+    }
+
+    /// For an attestation of another key than the one that the installation is for.
+    package static func claimed(until end: WallTime) -> AccessRefusal {
+        AccessRefusal(
+            .installationClaimed,
+            "Another key has attested itself for this installation; it is good until \(end.rfc3339).",
+            remedy: "Register under another installation identifier, or have this one deleted.")
     }
 
     /// For a caller that `Caller.allows(subject:)` does not let write a subject.

@@ -21,6 +21,8 @@ final class AppAttestAccess: Sendable {
 
     /// How far the date of a request may be from the registrar's clock.
     static let dateTolerance = Duration.seconds(300)
+    /// How long before its credential's end a key's claim of the installation ends.
+    static let renewalTime = Duration.seconds(600)
     private static let nameBytesMax = 128
     static let attestationBytesMax = CBOR.bytesMax * 4 / 3
 
@@ -68,8 +70,8 @@ final class AppAttestAccess: Sendable {
         guard let team = settings.teamIDs[request.app] else { throw Self.notOffered }
         try checkChallenge(of: request, now: now)
         let trust = trust.withLock { $0 }
-        // An attestation costs a millisecond. What was refused once is not looked at again.
-        guard used.withLock({ $0.use(request.challenge, now: now) }) else {
+        // For one key: so that an answer that was lost can be asked for again.
+        guard used.withLock({ $0.use(request.challenge, for: request.keyID, now: now) }) else {
             throw Self.challengeUsed
         }
         guard let keyID = Base64.decode(exactly: request.keyID),
@@ -88,7 +90,9 @@ final class AppAttestAccess: Sendable {
             app: request.app, environment: request.environment,
             installation: request.installation, key: key, expiresAt: end)
         return IssuedCredential(
-            credential: Secret(credential.text(trust.secrets)), expiresAt: end)
+            credential: Secret(credential.text(trust.secrets)), expiresAt: end,
+            caller: credential.caller, attestedKey: Base64.encode(credential.keyID),
+            claimEnds: end + (.zero - Self.renewalTime))
     }
 
     /// Checks all of an assertion for which the head of its request suffices.
@@ -127,11 +131,7 @@ final class AppAttestAccess: Sendable {
                 appID: "\(presented.team).\(credential.app)")
             try checkOrder(credential, request, presented.assertion.counter, now)
         } catch { throw error.refusal }
-        return Caller(
-            id: presented.callerID,
-            rights: Rights(
-                apps: .some([credential.app]), environment: credential.environment,
-                installations: .some([credential.installation]), sequencesFollowClock: true))
+        return credential.caller
     }
 
     private static func checkScope(
@@ -200,5 +200,15 @@ struct PresentedAssertion: Sendable {
     /// As it was sent.
     let date: String
 
-    var callerID: String { "appAttest:\(Hexadecimal.encode(credential.keyID.prefix(8)))" }
+    var callerID: String { credential.caller.id }
+}
+
+extension AttestCredential {
+    var caller: Caller {
+        Caller(
+            id: "appAttest:\(Hexadecimal.encode(keyID.prefix(8)))",
+            rights: Rights(
+                apps: .some([app]), environment: environment, installations: .some([installation]),
+                sequencesFollowClock: true))
+    }
 }

@@ -57,4 +57,10 @@ package struct IssuedCredential: Sendable {
     /// What the app keeps and sends. It is of no use without the key in the device.
     package let credential: Secret
     package let expiresAt: WallTime
+    package let caller: Caller
+    /// SHA-256 of the key, in base64.
+    package let attestedKey: String
+    /// Until when the installation is this key's. It ends before the credential does, so that the app can
+    /// attest the next key in time, for which the registrar cannot see that it is the same app's.
+    package let claimEnds: WallTime
 }

@@ -4,11 +4,11 @@
 internal import PushModel
 
 /// The challenges that somebody has attested with at this replica, until they would be too old anyway:
-/// each is good for one attestation.
+/// each is good for one key.
 struct UsedChallenges {
-    /// The last characters of each, which its signature ends in.
-    private var recent: Set<Substring> = []
-    private var former: Set<Substring> = []
+    /// By the last characters of each, which its signature ends in: the key.
+    private var recent: [Substring: String] = [:]
+    private var former: [Substring: String] = [:]
     private var turnedAt = WallTime(milliseconds: 0)
     private let life: Duration
     private let countMax: Int
@@ -21,16 +21,18 @@ struct UsedChallenges {
         self.countMax = countMax
     }
 
-    /// Whether the challenge, which is a valid one, had not been used; now it has.
-    mutating func use(_ challenge: String, now: WallTime) -> Bool {
+    /// Whether the challenge, which is a valid one, had not been used for another key; now it has been for
+    /// this one.
+    mutating func use(_ challenge: String, for keyID: String, now: WallTime) -> Bool {
         let age = now - turnedAt
         if age >= life || age < .zero || recent.count >= countMax {
-            former = age >= life + life ? [] : recent
-            recent = []
+            former = age >= life + life ? [:] : recent
+            recent = [:]
             turnedAt = now
         }
         let end = Substring(String(challenge.suffix(Self.suffix)))
-        guard !former.contains(end) else { return false }
-        return recent.insert(end).inserted
+        if let known = former[end] ?? recent[end] { return known == keyID }
+        recent[end] = keyID
+        return true
     }
 }

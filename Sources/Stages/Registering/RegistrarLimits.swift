@@ -17,8 +17,8 @@ package struct RegistrarLimits: Hashable, Sendable {
     package var subjectsMax = 1000
     /// Handlers of a complete set, and of an installation.
     package var handlersMax = 64
-    /// Bytes of what a GET shows of all handlers of an installation. An app's has a few KiB.
-    package var shownBytesMax = 2 << 20
+    /// Bytes of what a GET shows of an installation at once, beyond which no further handler is added.
+    package var pageBytes = 2 << 20
     /// Items of a batch.
     package var itemsMax = 500
 

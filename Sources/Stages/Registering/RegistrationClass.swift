@@ -40,7 +40,7 @@ package enum RegistrationClass: String, CaseIterable, Sendable {
     /// Whether paths and bodies may name a handler so. What a default handler is called in a record's key
     /// is no name: two names would be one record, or a widget's that of the controls.
     package static func isHandlerName(_ text: String) -> Bool {
-        InstallationKey.isName(text)
+        InstallationKey.isName(text) && text != InstallationClaim.handler
             && !allCases.contains { text == $0.keyPart(of: defaultHandler) }
     }
 

@@ -10,8 +10,9 @@ package import RecordFormats
 /// Facts go in, `takeActions` gives what is to be done. A write is accepted if its sequence is above
 /// that of every write of the same handler that was acknowledged or is under way. Since the owner of
 /// a partition alone writes to it, and hands it over only when its own writes have ended, that is
-/// the order of the log. A replica that has lost a partition without knowing it can write a stale
-/// record all the same; the owner, which follows its partitions, then writes the newer one again.
+/// the order of the log. A replica that has lost a partition without knowing it can write a record
+/// all the same; the owner, which follows its partitions, sees by `Ownership` that it does not stand,
+/// and writes the newer one, or its removal, again.
 package struct RegistrationDesk {
     package typealias RequestID = UInt64
     package typealias Ticket = UInt64
@@ -59,6 +60,8 @@ package struct RegistrationDesk {
         case removed
         case stale(stored: Int64)
         case otherClass(RegistrationClass)
+        /// The installation is for another key until then.
+        case claimed(until: WallTime)
         case tooManyHandlers
         /// Another replica has the partition, or will have.
         case notOwner
@@ -69,10 +72,7 @@ package struct RegistrationDesk {
     }
 
     package enum Action: Sendable {
-        /// The key and the value are of a registration's record; without a value it is a tombstone.
-        /// The class goes beside the value, which says none if it has no targets.
-        case write(
-            Ticket, partition: Int32, key: [UInt8], value: [UInt8]?, RegistrationClass?)
+        case write(RegistrationWrite)
         case answer(RequestID, Answer)
         /// Another replica, which does not own the partition any more, has written an older record
         /// after the newer one at `offset`: read that and write it again.
@@ -89,32 +89,36 @@ package struct RegistrationDesk {
         package var handler: String
         /// nil for a tombstone.
         package var summary: RegistrationSummary?
-        /// The replica that wrote it; nil if it was no registrar.
-        package var writer: UInt64?
+        /// nil if no registrar wrote it.
+        package var owner: Ownership?
+        package var order: ClientOrder
 
         package init(
             partition: Int32, offset: Int64, key: InstallationKey, handler: String,
-            summary: RegistrationSummary?, writer: UInt64?
+            summary: RegistrationSummary?, owner: Ownership?, order: ClientOrder = .none
         ) {
             self.partition = partition
             self.offset = offset
             self.key = key
             self.handler = handler
             self.summary = summary
-            self.writer = writer
+            self.owner = owner
+            self.order = order
         }
     }
 
     private struct Partition {
+        /// The end that it had when it was assigned, or of what was read since, if that is farther.
+        var end: Int64
+        /// nil until it was read to its end.
+        var ownership: Ownership?
         var table = RegistrationTable()
         var isOwned = false
         var isRevoking = false
         var underWay = 0
-        /// Where handlers were removed by own tombstones, until those come by in the log: what comes
-        /// before them does not count any more.
-        var removed: [Name: Int64] = [:]
-        /// The handlers whose newest registration is not the last in the log, with the offset of the
-        /// older one that is.
+        var removals = RemovalMemory<Name>()
+        /// The handlers whose newest record is not the last in the log, with the offset of the older one
+        /// that is.
         var overtaken: [Name: (key: InstallationKey, by: Int64)] = [:]
         /// The writes under way that are the first of their handlers, by installation.
         var new: [StableHash.Value: Int] = [:]
@@ -137,10 +141,12 @@ package struct RegistrationDesk {
         var key: InstallationKey
         var partition: Int32
         var summary: RegistrationSummary?
+        var order: ClientOrder
         var registeredAt: WallTime?
         var requests: [(id: RequestID, isRetry: Bool)]
         /// The assignment it was begun under.
         var epoch: UInt64
+        var owner: Ownership
         /// Whether nothing was stored or under way of its handler.
         var isNew: Bool
     }
@@ -157,7 +163,7 @@ package struct RegistrationDesk {
     private var lastTicket: Ticket = 0
     private var lastEpoch: UInt64 = 0
     private var actions: [Action] = []
-    /// How many stale records of other replicas were written over.
+    /// How many records of former owners were written over.
     package private(set) var writtenAgain: UInt64 = 0
 
     /// - Parameters:
@@ -193,17 +199,22 @@ package struct RegistrationDesk {
     // MARK: Partitions
 
     /// The group has given this partition to the replica; its records follow from the first on.
-    package mutating func assigned(_ partition: Int32) {
+    ///
+    /// - Parameter logEnd: the end that it has now.
+    package mutating func assigned(_ partition: Int32, logEnd: Int64) {
         drop(partition)
         lastEpoch += 1
-        partitions[partition] = (lastEpoch, Partition())
+        partitions[partition] = (lastEpoch, Partition(end: logEnd))
     }
 
     /// The partition was read to the end that it had after it was assigned.
-    package mutating func caughtUp(_ partition: Int32) {
-        guard partitions[partition]?.state.isRevoking == false else { return }
-        partitions[partition]?.state.isOwned = true
-        for name in (partitions[partition]?.state.overtaken ?? [:]).keys {
+    package mutating func caughtUp(_ partition: Int32, now: WallTime) {
+        guard let state = partitions[partition]?.state, !state.isRevoking, !state.isOwned else {
+            return
+        }
+        partitions[partition]!.state.isOwned = true
+        partitions[partition]!.state.ownership = Ownership(since: state.end, at: now)
+        for name in state.overtaken.keys {
             askForNewest(of: name, in: partition)
         }
     }
@@ -236,81 +247,92 @@ package struct RegistrationDesk {
 
     /// A record of an assigned partition, in the order of the log.
     package mutating func take(_ record: Record) {
-        guard let state = partitions[record.partition]?.state else { return }
-        let name = self.name(record.key, record.handler)
-        if let removed = state.removed[name] {
-            if record.offset >= removed {
-                partitions[record.partition]!.state.removed[name] = nil
-            }
-            if record.offset <= removed { return }
-        }
+        guard let end = partitions[record.partition]?.state.end else { return }
+        partitions[record.partition]!.state.end = max(end, record.offset + 1)
         remember(
-            name, record.key, record.summary, at: record.offset, in: record.partition,
-            isRegistrars: record.writer != nil)
+            record.summary, of: name(record.key, record.handler), record.key, in: record.partition,
+            RecordStanding(offset: record.offset, owner: record.owner, order: record.order))
     }
 
     /// Remembers a record that is in the log, whether it came by there or was acknowledged. The two
     /// may come in either order.
     private mutating func remember(
-        _ name: Name, _ key: InstallationKey, _ summary: RegistrationSummary?, at offset: Int64,
-        in partition: Int32, isRegistrars: Bool
+        _ summary: RegistrationSummary?, of name: Name, _ key: InstallationKey,
+        in partition: Int32, _ standing: RecordStanding
     ) {
-        let stored = row(name, in: partition)
-        if isRegistrars, let stored, let known = stored.summary.sequence,
-            let sequence = summary?.sequence, sequence != known
-        {
-            if sequence < known, offset > stored.offset {
-                return overtaken(name, key, by: offset, in: partition)
-            }
-            if sequence > known, offset < stored.offset {
-                apply(name, summary, at: offset, in: partition)
-                return overtaken(name, key, by: stored.offset, in: partition)
-            }
+        guard let newest = newest(of: name, in: partition) else {
+            return apply(summary, of: name, in: partition, standing)
         }
-        if let stored, offset <= stored.offset { return }
-        apply(name, summary, at: offset, in: partition)
-        if let older = partitions[partition]?.state.overtaken[name], older.by < offset {
+        guard standing.offset != newest.offset else { return }
+        let isLater = standing.offset > newest.offset
+        guard standing.prevails(over: newest) else {
+            if isLater { overtaken(name, key, by: standing.offset, in: partition) }
+            return
+        }
+        apply(summary, of: name, in: partition, standing)
+        if !isLater {
+            overtaken(name, key, by: newest.offset, in: partition)
+        } else if let older = partitions[partition]?.state.overtaken[name],
+            older.by < standing.offset
+        {
             partitions[partition]!.state.overtaken[name] = nil
         }
     }
 
-    /// Notes that an older registration follows the newest one in the log, and has that written
-    /// again.
+    private func newest(of name: Name, in partition: Int32) -> RecordStanding? {
+        row(name, in: partition)?.standing ?? partitions[partition]?.state.removals[name]
+    }
+
+    /// Notes that an older record follows the newest one in the log, and has that written again.
     private mutating func overtaken(
         _ name: Name, _ key: InstallationKey, by offset: Int64, in partition: Int32
     ) {
-        partitions[partition]!.state.overtaken[name] = (key, offset)
+        let before = partitions[partition]!.state.overtaken[name]?.by ?? offset
+        partitions[partition]!.state.overtaken[name] = (key, max(before, offset))
         askForNewest(of: name, in: partition)
     }
 
-    /// If a write is under way, it is asked for when that has failed.
+    /// If a write is under way, it is asked for when that has failed. A removal needs no reading.
     private mutating func askForNewest(of name: Name, in partition: Int32) {
-        guard pending[name] == nil, let row = row(name, in: partition),
+        guard owns(partition), pending[name] == nil,
             let older = partitions[partition]?.state.overtaken[name]
         else { return }
-        actions.append(
-            .writeAgain(
-                older.key, handler: name.handler, partition: partition, offset: row.offset))
+        if let row = row(name, in: partition) {
+            actions.append(
+                .writeAgain(
+                    older.key, handler: name.handler, partition: partition,
+                    offset: row.standing.offset))
+        } else if let removal = partitions[partition]?.state.removals[name] {
+            writtenAgain += 1
+            write(
+                nil, of: name, older.key, in: partition, order: removal.order, value: nil,
+                registeredAt: nil, for: nil)
+        }
     }
 
     private mutating func apply(
-        _ name: Name, _ summary: RegistrationSummary?, at offset: Int64, in partition: Int32
+        _ summary: RegistrationSummary?, of name: Name, in partition: Int32,
+        _ standing: RecordStanding
     ) {
-        guard partitions[partition] != nil else { return }
-        let known = handlers.id(of: name.handler)
+        guard let end = partitions[partition]?.state.end else { return }
         guard let summary else {
-            if let known,
+            if let known = handlers.id(of: name.handler),
                 partitions[partition]!.state.table.remove(name.installation, known)
             {
                 handlers.release(known)
             }
+            partitions[partition]!.state.removals.note(name, standing, readTo: end)
             return
         }
         let handler = handlers.retain(name.handler)
         let isNew = partitions[partition]!.state.table.set(
-            RegistrationTable.Row(handler: handler, offset: offset, summary: summary),
+            RegistrationTable.Row(handler: handler, standing: standing, summary: summary),
             of: name.installation)
-        if !isNew { handlers.release(handler) }
+        if isNew {
+            partitions[partition]!.state.removals.forget(name)
+        } else {
+            handlers.release(handler)
+        }
     }
 
     // MARK: Requests
@@ -356,31 +378,51 @@ package struct RegistrationDesk {
         draft.sequence = sequence
         draft.registeredAt = now
         draft.targets = put.targets
+        let summary = RegistrationSummary(
+            sequence: sequence, tokenClass: put.tokenClass, content: put.content)
         write(
-            name, key: put.key, in: partition,
-            summary: RegistrationSummary(
-                sequence: sequence, tokenClass: put.tokenClass, content: put.content),
+            summary, of: name, put.key, in: partition,
+            order: put.sequence.map(ClientOrder.sequence) ?? .none,
             value: RegistrationEncoder.value(draft), registeredAt: now, for: request)
+    }
+
+    package mutating func claim(
+        _ claim: InstallationClaim, in partition: Int32, as request: RequestID, now: WallTime
+    ) {
+        guard owns(partition) else { return answer(request, .notOwner) }
+        let name = self.name(claim.key, InstallationClaim.handler)
+        let waiting = pending[name]
+        let current = waiting.map(\.summary) ?? row(name, in: partition)?.summary
+        if let current, current.content != claim.content, let end = current.sequence,
+            now < WallTime(milliseconds: end)
+        {
+            return answer(request, .claimed(until: WallTime(milliseconds: end)))
+        }
+        let sequence = max(claim.until.milliseconds, (current?.sequence ?? -1) + 1)
+        write(
+            RegistrationSummary(sequence: sequence, tokenClass: nil, content: claim.content),
+            of: name, claim.key, in: partition, order: .none,
+            value: claim.value(sequence, registeredAt: now), registeredAt: now, for: request)
     }
 
     package mutating func remove(_ removal: Removal, in partition: Int32, as request: RequestID) {
         guard owns(partition) else { return answer(request, .notOwner) }
         let name = self.name(removal.key, removal.handler)
         let waiting = pending[name]
-        guard let current = waiting.map(\.summary) ?? row(name, in: partition)?.summary else {
+        let order = removal.below.map(ClientOrder.below) ?? .none
+        let current = waiting.map(\.summary) ?? row(name, in: partition)?.summary
+        if current == nil, let waiting, writes[waiting.ticket]!.order == order {
             // A tombstone that is under way must be safe before anybody is told.
-            if let waiting {
-                writes[waiting.ticket]!.requests.append((request, true))
-            } else {
-                answer(request, .removed)
-            }
+            writes[waiting.ticket]!.requests.append((request, true))
             return
         }
-        if let below = removal.below, let stored = current.sequence, stored >= below {
+        if let below = removal.below, let stored = current?.sequence, stored >= below {
             return answer(request, .stale(stored: stored))
         }
+        // Also where nothing is, as far as is known: a former owner may have a registration on its way, and
+        // one of this owner's that was not acknowledged may be in the log.
         write(
-            name, key: removal.key, in: partition, summary: nil, value: nil, registeredAt: nil,
+            nil, of: name, removal.key, in: partition, order: order, value: nil, registeredAt: nil,
             for: request)
     }
 
@@ -393,11 +435,11 @@ package struct RegistrationDesk {
         guard owns(partition), pending[name] == nil, let row = row(name, in: partition),
             partitions[partition]?.state.overtaken[name] != nil
         else { return }
-        guard row.offset == offset else { return askForNewest(of: name, in: partition) }
+        guard row.standing.offset == offset else { return askForNewest(of: name, in: partition) }
         writtenAgain += 1
         write(
-            name, key: key, in: partition, summary: row.summary, value: value, registeredAt: nil,
-            for: nil)
+            row.summary, of: name, key, in: partition, order: row.standing.order, value: value,
+            registeredAt: nil, for: nil)
     }
 
     /// What `writeAgain` has asked for could not be read: it is asked for again, if it is wanted still.
@@ -422,33 +464,37 @@ package struct RegistrationDesk {
             partitions[partition]!.state.table.rows(installation).map { row in
                 Listed(
                     handler: handlers.name(of: row.handler), partition: partition,
-                    offset: row.offset, summary: row.summary)
+                    offset: row.standing.offset, summary: row.summary)
             }
         }.sorted { $0.handler < $1.handler }
     }
 
+    /// - Parameter request: who waits for it; nil for what is written again, of which there is no more than
+    ///   former owners have written, and which is never given up.
     private mutating func write(
-        _ name: Name, key: InstallationKey, in partition: Int32, summary: RegistrationSummary?,
-        value: [UInt8]?, registeredAt: WallTime?, for request: RequestID?
+        _ summary: RegistrationSummary?, of name: Name, _ key: InstallationKey,
+        in partition: Int32, order: ClientOrder, value: [UInt8]?, registeredAt: WallTime?,
+        for request: RequestID?
     ) {
-        guard writes.count < underWayMax else {
-            if let request { answer(request, .busy) }
-            return
-        }
+        guard let epoch = partitions[partition]?.epoch,
+            let owner = partitions[partition]?.state.ownership
+        else { preconditionFailure("only the owner of a partition writes to it") }
+        if let request, writes.count >= underWayMax { return answer(request, .busy) }
         lastTicket += 1
         let isNew = summary != nil && pending[name] == nil && row(name, in: partition) == nil
         if isNew { partitions[partition]!.state.new[name.installation, default: 0] += 1 }
         writes[lastTicket] = Write(
-            name: name, key: key, partition: partition, summary: summary,
-            registeredAt: registeredAt,
-            requests: request.map { [($0, false)] } ?? [], epoch: partitions[partition]!.epoch,
-            isNew: isNew)
+            name: name, key: key, partition: partition, summary: summary, order: order,
+            registeredAt: registeredAt, requests: request.map { [($0, false)] } ?? [],
+            epoch: epoch, owner: owner, isNew: isNew)
         pending[name] = Pending(ticket: lastTicket, summary: summary)
         partitions[partition]!.state.underWay += 1
         actions.append(
             .write(
-                lastTicket, partition: partition, key: key.recordKey(handler: name.handler),
-                value: value, summary?.tokenClass))
+                RegistrationWrite(
+                    ticket: lastTicket, partition: partition,
+                    key: key.recordKey(handler: name.handler), value: value,
+                    tokenClass: summary?.tokenClass, writer: writer, owner: owner, order: order)))
     }
 
     private mutating func answer(_ request: RequestID, _ answer: Answer) {
@@ -466,12 +512,9 @@ package struct RegistrationDesk {
             partitions[write.partition]!.state.underWay -= 1
             if write.isNew { endNew(write.name.installation, in: write.partition) }
             if let offset {
-                if write.summary == nil {
-                    partitions[write.partition]!.state.removed[write.name] = offset
-                }
                 remember(
-                    write.name, write.key, write.summary, at: offset, in: write.partition,
-                    isRegistrars: true)
+                    write.summary, of: write.name, write.key, in: write.partition,
+                    RecordStanding(offset: offset, owner: write.owner, order: write.order))
             }
             askForNewest(of: write.name, in: write.partition)
         }

@@ -12,7 +12,8 @@ package struct RegistrationSummary: Hashable, Sendable {
     /// The class of its targets; nil if they are of several classes, or if it has none and the
     /// record's header does not say it either.
     package var tokenClass: RegistrationClass?
-    /// A hash of the targets. A write with the same sequence and the same hash is a retry.
+    /// A hash of the targets, or of the key that an installation is for. A write with the same sequence and
+    /// the same hash is a retry.
     package var content: UInt64
 
     package init(sequence: Int64?, tokenClass: RegistrationClass?, content: UInt64) {
@@ -27,6 +28,11 @@ package struct RegistrationSummary: Hashable, Sendable {
             let targets = record["targets"], let elements = targets.array
         else { return nil }
         sequence = record["sequence"]?.integer.flatMap { RegistrationDesk.sequence($0) }
+        if let key = record["attestedKey"]?.string {
+            tokenClass = nil
+            content = StableHash.hash64(key, seed: 0)
+            return
+        }
         var classes: Set<RegistrationClass?> = []
         for target in elements {
             let word = target.object?["class"]?.string.map { String(decoding: $0, as: UTF8.self) }

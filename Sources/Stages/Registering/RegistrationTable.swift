@@ -4,12 +4,12 @@
 internal import PushModel
 
 /// What a replica remembers of the registrations in one partition: enough to refuse a stale write,
-/// to name an installation's handlers and to find a record again, and no token. Some 80 bytes for
+/// to name an installation's handlers and to find a record again, and no token. Some 90 bytes for
 /// each record (docs/registrar.md has the figures).
 struct RegistrationTable {
     struct Row: Equatable {
         var handler: HandlerNameTable.ID
-        var offset: Int64
+        var standing: RecordStanding
         var summary: RegistrationSummary
     }
 
@@ -18,11 +18,16 @@ struct RegistrationTable {
         var sequence: Int64
         var offset: Int64
         var content: UInt64
+        /// Of its `Ownership`; -1 for none.
+        var since: Int64
+        var seconds: UInt32
         var handler: HandlerNameTable.ID
         /// The next row of the installation, or the next free one.
         var next: UInt32
         /// The position in `RegistrationClass.allCases` plus one; 0 for none.
         var tokenClass: UInt8
+        /// Whether the client gave the sequence.
+        var isOrdered: Bool
     }
 
     private static let noSequence = Int64.min
@@ -60,9 +65,11 @@ struct RegistrationTable {
     /// - Returns: whether there was none before.
     mutating func set(_ row: Row, of installation: StableHash.Value) -> Bool {
         var slot = Slot(
-            sequence: row.summary.sequence ?? Self.noSequence, offset: row.offset,
-            content: row.summary.content, handler: row.handler, next: Self.none,
-            tokenClass: Self.code(of: row.summary.tokenClass))
+            sequence: row.summary.sequence ?? Self.noSequence, offset: row.standing.offset,
+            content: row.summary.content, since: row.standing.owner?.since ?? -1,
+            seconds: row.standing.owner?.seconds ?? 0, handler: row.handler, next: Self.none,
+            tokenClass: Self.code(of: row.summary.tokenClass),
+            isOrdered: row.standing.order != .none)
         if let found = find(installation, row.handler) {
             slot.next = slots[Int(found.index)].next
             slots[Int(found.index)] = slot
@@ -126,11 +133,17 @@ struct RegistrationTable {
 
     private func row(at index: UInt32) -> Row {
         let slot = slots[Int(index)]
+        let sequence = slot.sequence == Self.noSequence ? nil : slot.sequence
         return Row(
-            handler: slot.handler, offset: slot.offset,
+            handler: slot.handler,
+            standing: RecordStanding(
+                offset: slot.offset,
+                owner: slot.since < 0
+                    ? nil : Ownership(since: slot.since, seconds: slot.seconds),
+                order: slot.isOrdered ? sequence.map(ClientOrder.sequence) ?? .none : .none),
             summary: RegistrationSummary(
-                sequence: slot.sequence == Self.noSequence ? nil : slot.sequence,
-                tokenClass: Self.tokenClass(of: slot.tokenClass), content: slot.content))
+                sequence: sequence, tokenClass: Self.tokenClass(of: slot.tokenClass),
+                content: slot.content))
     }
 
     private static func code(of tokenClass: RegistrationClass?) -> UInt8 {

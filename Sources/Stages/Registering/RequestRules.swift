@@ -1,30 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// What a request's head may say about its body and its query. What is not understood is refused
 /// rather than passed over: a body in another encoding would be read as something else, and a
 /// parameter with a typing error would remove more than was meant.
 package enum RequestRules {
     /// The parameter of a DELETE: removes only what has a lower sequence.
     package static let belowSequence = "belowSequence"
+    /// The parameter of a GET of several handlers: shows those that follow this one.
+    package static let after = "after"
 
     // MARK: The query
 
     package static func check(
         queryNames: some Sequence<String>, method: String, _ route: RegistrarRoute
     ) throws(Problem) {
-        let isRemoval =
-            switch route {
-            case .installation, .all, .handler: method == "DELETE"
-            case .openAPI, .batch, .challenge, .attestation: false
+        let known: String? =
+            switch (method, route) {
+            case ("DELETE", .installation), ("DELETE", .all), ("DELETE", .handler): belowSequence
+            case ("GET", .installation), ("GET", .all): after
+            default: nil
             }
-        guard queryNames.allSatisfy({ isRemoval && $0 == belowSequence }) else {
+        guard queryNames.allSatisfy({ $0 == known }) else {
             throw Problem(
                 .invalid, "the query has a parameter that this request does not have",
-                remedy: isRemoval
-                    ? "use none but \(belowSequence)" : "send the request without a query",
+                remedy: known.map { "use none but \($0)" } ?? "send the request without a query",
                 field: "query")
         }
+    }
+
+    /// The value of `after`.
+    package static func place(_ text: String) throws(Problem) -> String {
+        guard InstallationKey.isName(text) else {
+            throw Problem(
+                .invalid, "\(after) is not where a page has ended",
+                remedy: "send next of the page before, or leave it out", field: after)
+        }
+        return text
     }
 
     /// The value of `belowSequence`.

@@ -151,25 +151,40 @@ internal import Testing
         #expect(problem(changed, now: Self.now) == .attestationRefused)
     }
 
-    @Test func `a challenge is good for one attestation`() throws {
+    @Test func `a challenge is good for one key, whose answer may be asked for again`() throws {
         let access = try Self.access()
         let challenge = try access.challenge(for: AccessFixture.subject, now: Self.now).challenge
         let app = try AttestedApp { $0.challenge = challenge }
-        _ = try access.attest(Self.request(app, challenge), now: Self.now)
+        let other = try AttestedApp { $0.challenge = challenge }
+        let first = try access.attest(Self.request(app, challenge), now: Self.now)
         for seconds in [0, 10, 200, 290] as [Int64] {
+            let now = Self.now + .seconds(seconds)
             let refusal = #expect(throws: AccessRefusal.self) {
-                try access.attest(
-                    Self.request(app, challenge), now: Self.now + .seconds(seconds))
+                try access.attest(Self.request(other, challenge), now: now)
             }
             #expect(refusal?.problem == .challengeRefused)
+            let again = try access.attest(Self.request(app, challenge), now: now)
+            #expect(again.attestedKey == first.attestedKey && again.caller == first.caller)
         }
+    }
+
+    @Test func `a claim ends before its credential, so that the next key can be attested`() throws {
+        let access = try Self.access()
+        let challenge = try access.challenge(for: AccessFixture.subject, now: Self.now).challenge
+        let app = try AttestedApp { $0.challenge = challenge }
+        let issued = try access.attest(Self.request(app, challenge), now: Self.now)
+        #expect(issued.claimEnds + .seconds(600) == issued.expiresAt)
+        #expect(issued.attestedKey == Self.request(app, challenge).keyID)
     }
 
     @Test func `of used challenges no more are remembered than may be, and none too briefly`() {
         var used = UsedChallenges(life: .seconds(300), countMax: 4)
         let names = (0..<9).map { "challenge-\($0)-0123456789abcdefghijkl\($0)" }
+        // Each time for another key.
+        var key = 0
         func use(_ index: Int, _ seconds: Int64) -> Bool {
-            used.use(names[index], now: Self.now + .seconds(seconds))
+            key += 1
+            return used.use(names[index], for: "\(key)", now: Self.now + .seconds(seconds))
         }
         let first = (0..<4).map { use($0, 0) }
         #expect(first == [true, true, true, true])

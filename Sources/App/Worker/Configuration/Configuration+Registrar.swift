@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import HTTPListener
 package import KafkaLog
 internal import PushModel
 
@@ -17,6 +18,7 @@ extension Configuration {
         package var requestTimeout = Duration.seconds(10)
         package var requestsPerSecond = 2000
         package var requestsPerSecondOfInstallation = 5
+        package var trustedProxies: [AddressRange] = []
         package var tls = TLS()
         package var auth = Auth()
 
@@ -71,15 +73,13 @@ extension Configuration {
     package var registrarClientSettings: KafkaClientSettings {
         var properties = kafka.properties
         properties["client.id"] = Secret("\(kafka.clientID)-registrar")
-        if properties["message.timeout.ms"] == nil {
-            // So that a write which nobody waits for any more is given up before long.
-            properties["message.timeout.ms"] = Secret("30000")
-        }
         if properties["linger.ms"] == nil, properties["queue.buffering.max.ms"] == nil {
             properties["linger.ms"] = Secret("1")
         }
-        return KafkaClientSettings(
+        var settings = KafkaClientSettings(
             bootstrap: kafka.bootstrap, group: registrarGroup, properties: properties)
+        settings.endsWritesWithSession = true
+        return settings
     }
 
     func checkRegistrar(_ reader: inout SettingReader) {
@@ -224,6 +224,11 @@ extension Configuration.Registrar {
                 "requestsPerSecondOfInstallation", \.requestsPerSecondOfInstallation,
                 .integer(1...10_000),
                 "The same for one installation, after ten times as many at once."),
+            .value(
+                "trustedProxies", \.trustedProxies, .list(of: .addressRange, countMax: 64),
+                "The load balancers and proxies in front of the registrar: of what comes from these "
+                    + "addresses, the client is the last one in X-Forwarded-For that is none of them."
+            ),
             .section(
                 "tls", \.tls, TLS.keys,
                 "TLS of the listener; without it, it speaks plain HTTP, as behind a proxy."),
