@@ -170,10 +170,11 @@ final class RegistrarLoopFixture {
     /// Puts a registration, and takes a turn.
     func put(_ sequence: Int64, in partition: Int32 = 0) async throws -> Answer {
         let target = RegistrationDraft.Target(tokenClass: .control, token: [1, 2], shows: [])
-        let put = RegistrationDesk.Put(
+        var put = RegistrationDesk.Put(
             key: Self.key, handler: "Garage", tokenClass: .controls, sequence: sequence,
-            targets: [target], content: UInt64(sequence))
-        return try await ask { await $0.put(put, in: partition) }
+            targets: [target])
+        put.content = UInt64(sequence)
+        return try await ask { [put] in await $0.put(put, in: partition) }
     }
 
     func remove(in partition: Int32 = 0) async throws -> Answer {

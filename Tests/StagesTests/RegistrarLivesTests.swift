@@ -174,10 +174,10 @@ import Testing
                 var put = `A registration desk`.put(
                     isPlain ? nil : new.count, content: UInt64(lastRequest), handler: handler)
                 // Two decimal digits of a token are one byte: the number is read back from the record.
-                put.targets = [
+                put.targets = RegistrationEncoder.targets([
                     RegistrationDraft.Target(
                         tokenClass: .control, token: Self.token(lastRequest), shows: [])
-                ]
+                ])
                 desks[desk].put(put, in: 0, as: lastRequest, now: `A registration desk`.now)
             }
             perform(desk)

@@ -3,6 +3,7 @@
 
 import PushModel
 import RecordFormats
+import Simdjson
 import Testing
 
 @testable import Registering
@@ -31,9 +32,11 @@ import Testing
     ) -> RegistrationDesk.Put {
         let target = RegistrationDraft.Target(
             tokenClass: tokenClass.tokenClass, token: [1, 2], shows: [])
-        return RegistrationDesk.Put(
+        var put = RegistrationDesk.Put(
             key: key, handler: handler, tokenClass: tokenClass, sequence: sequence,
-            targets: isEmpty ? [] : [target], content: content)
+            targets: isEmpty ? [] : [target])
+        put.content = content
+        return put
     }
 
     static func record(
@@ -83,6 +86,31 @@ import Testing
                 .accepted(sequence: 17, registeredAt: Self.now, isRetry: false)
             ])
         #expect(desk.registrations == 1)
+    }
+
+    @Test func `what it writes has the content that it is read back with`() throws {
+        let subjects = [
+            "door-42", #"a "quoted" one \ and / more"#, "tab\tline\nbell\u{7}\u{1f}", "Tür 🚪 e\u{301}",
+            "\u{2028}\u{7f}", String(repeating: "x", count: 256),
+        ]
+        for count in 0...subjects.count {
+            let targets = subjects.prefix(count).enumerated().map { index, subject in
+                RegistrationDraft.Target(
+                    tokenClass: index.isMultiple(of: 2) ? .control : .device, token: [UInt8(index), 255],
+                    shows: [.init(kind: index == 1 ? nil : "kind \(subject)", subjects: [subject, "b"])])
+            }
+            let put = RegistrationDesk.Put(
+                key: Self.key, handler: "Garage", tokenClass: .controls, sequence: 1, targets: targets)
+            var desk = Self.owner()
+            desk.put(put, in: 0, as: 1, now: Self.now)
+            guard case .write(let record)? = desk.takeActions().first, let value = record.value else {
+                Issue.record("nothing is written")
+                continue
+            }
+            var parser = JSONParser(bytesMax: 1 << 16)
+            let read = value.withUnsafeBytes { RegistrationSummary(value: $0, parser: &parser) }
+            #expect(read?.content == put.content, "\(String(decoding: value, as: UTF8.self))")
+        }
     }
 
     @Test func `refuses what is stale`() {

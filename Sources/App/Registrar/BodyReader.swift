@@ -46,21 +46,9 @@ final class BodyReader: @unchecked Sendable {
         _ key: InstallationKey, _ tokenClass: RegistrationClass, _ handler: String,
         _ targets: [RegistrationDraft.Target], sequence: Int64?
     ) -> RegistrationDesk.Put {
-        let keyPart = tokenClass.keyPart(of: handler)
-        var draft = RegistrationDraft(
-            environment: key.environment, app: key.app, installation: key.installation,
-            handler: keyPart)
-        draft.targets = targets
-        let value = RegistrationEncoder.value(draft)
-        lock.lock()
-        let content = value.withUnsafeBytes {
-            RegistrationSummary(value: $0, parser: &parser)?.content
-        }
-        lock.unlock()
-        guard let content else { preconditionFailure("a registration that we cannot read") }
-        return RegistrationDesk.Put(
-            key: key, handler: keyPart, tokenClass: tokenClass, sequence: sequence,
-            targets: targets, content: content)
+        RegistrationDesk.Put(
+            key: key, handler: tokenClass.keyPart(of: handler), tokenClass: tokenClass,
+            sequence: sequence, targets: targets)
     }
 
     /// The body of a write of one handler, for another replica.
@@ -70,8 +58,7 @@ final class BodyReader: @unchecked Sendable {
             installation: put.key.installation,
             handler: RegistrationClass.handler(keyPart: put.handler))
         draft.sequence = put.sequence
-        draft.targets = put.targets
-        return RegistrationEncoder.value(draft)
+        return RegistrationEncoder.value(draft, targets: put.targets)
     }
 
     /// What an accepted write was answered with.

@@ -95,19 +95,25 @@ struct KeyOwners: Sendable {
     }
 
     /// Asks the owner of a key: this replica by `local`, which returns nil if it is not the owner.
+    ///
+    /// - Parameter body: what is passed on instead of the request's; it is made only if that is.
     private func ask(
         _ key: [UInt8], _ request: RegistrarRequest, as kind: String = forwardedHandler,
+        body: (() -> [UInt8])? = nil,
         _ local: (Int32) async throws(Problem) -> RegistrarReply?
     ) async throws(Problem) -> RegistrarReply {
         let deadline = request.arrivedAt + patience
         repeat {
             if let partition = directory.partition(of: key) {
                 if let reply = try await local(partition) { return reply }
-                if !request.isForwarded, let url = directory.url(of: partition), url != ownURL,
-                    let reply = await forward(request, to: url, as: kind),
-                    reply.status != 503, reply.status != 401
-                {
-                    return reply
+                if !request.isForwarded, let url = directory.url(of: partition), url != ownURL {
+                    var passed = request
+                    if let body { passed.body = body() }
+                    if let reply = await forward(passed, to: url, as: kind),
+                        reply.status != 503, reply.status != 401
+                    {
+                        return reply
+                    }
                 }
                 if request.isForwarded { break }
             }
@@ -130,10 +136,10 @@ struct KeyOwners: Sendable {
     func put(
         _ put: RegistrationDesk.Put, _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
-        var passed = request
-        if !request.isForwarded { passed.body = reader.body(of: put) }
-        return try await ask(put.key.recordKey(handler: put.handler), passed) {
-            partition throws(Problem) in
+        return try await ask(
+            put.key.recordKey(handler: put.handler), request,
+            body: { [reader] in reader.body(of: put) }
+        ) { partition throws(Problem) in
             switch await mailbox.put(put, in: partition) {
             case .notOwner: return nil
             case let answer: return try Self.reply(to: answer)

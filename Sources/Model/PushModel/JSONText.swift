@@ -35,29 +35,66 @@ package indirect enum JSONText: ExpressibleByStringInterpolation, Sendable {
 
     /// The JSON text without line breaks or spaces between its parts.
     package var line: String {
+        var line = ""
+        append(to: &line)
+        return line
+    }
+
+    private func append(to line: inout String) {
+        func list<Item>(_ items: [Item], _ append: (Item) -> Void) {
+            for (index, item) in items.enumerated() {
+                if index > 0 { line += "," }
+                append(item)
+            }
+        }
         switch self {
-        case .string(let text): Self.quoted(text)
-        case .literal(let text): text
-        case .array(let items): "[" + items.map(\.line).joined(separator: ",") + "]"
+        case .string(let text): Self.append(quoted: text, to: &line)
+        case .literal(let text): line += text
+        case .array(let items):
+            line += "["
+            list(items) { $0.append(to: &line) }
+            line += "]"
         case .object(let members):
-            "{" + members.map { Self.quoted($0) + ":" + $1.line }.joined(separator: ",") + "}"
+            line += "{"
+            list(members) { name, value in
+                Self.append(quoted: name, to: &line)
+                line += ":"
+                value.append(to: &line)
+            }
+            line += "}"
         }
     }
 
-    /// Escapes, beyond what JSON demands, the characters that a terminal would obey.
     private static func quoted(_ text: String) -> String {
-        var escaped = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": escaped += "\\\""
-            case "\\": escaped += "\\\\"
-            case "\n": escaped += "\\n"
-            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
-                let digits = String(scalar.value, radix: 16)
-                escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: escaped.unicodeScalars.append(scalar)
-            }
+        var quoted = ""
+        append(quoted: text, to: &quoted)
+        return quoted
+    }
+
+    /// Escapes, beyond what JSON demands, the characters that a terminal would obey.
+    private static func append(quoted text: String, to line: inout String) {
+        line += "\""
+        if text.utf8.allSatisfy(isPlain) {
+            line += text
+        } else {
+            for scalar in text.unicodeScalars { append(escaped: scalar, to: &line) }
         }
-        return "\"" + escaped + "\""
+        line += "\""
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        (0x20...0x7E).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    }
+
+    private static func append(escaped scalar: Unicode.Scalar, to line: inout String) {
+        switch scalar {
+        case "\"": line += "\\\""
+        case "\\": line += "\\\\"
+        case "\n": line += "\\n"
+        case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
+            let digits = String(scalar.value, radix: 16)
+            line += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        default: line.unicodeScalars.append(scalar)
+        }
     }
 }

@@ -84,6 +84,18 @@ struct JSONWriter {
         return writer.bytes
     }
 
+    /// Writes a whole document that is an array with an object for each element.
+    static func array<Field: RecordField, Element>(
+        _ elements: [Element], of fields: Field.Type,
+        _ body: (Element, inout ObjectWriter<Field>) -> Void
+    ) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.array { array in
+            for element in elements { array.object(of: fields) { body(element, &$0) } }
+        }
+        return writer.bytes
+    }
+
     fileprivate mutating func object<Field: RecordField>(
         of fields: Field.Type, _ body: (inout ObjectWriter<Field>) -> Void
     ) {

@@ -364,7 +364,10 @@ package enum RegistrationEncoder {
             installation: registration.installation, handler: registration.handler)
     }
 
-    package static func value(_ registration: RegistrationDraft) -> [UInt8] {
+    /// - Parameter targets: as `targets(_:)` writes those of the registration, to be used instead.
+    package static func value(
+        _ registration: RegistrationDraft, targets: [UInt8]? = nil
+    ) -> [UInt8] {
         JSONWriter.object(of: RegistrationField.self) { json in
             json.member(.v, RecordLimits.version)
             json.member(.environment, registration.environment.name)
@@ -374,10 +377,13 @@ package enum RegistrationEncoder {
             json.member(.sequence, registration.sequence)
             json.member(.registeredAt, registration.registeredAt)
             json.member(.attestedKey, registration.attestedKey)
-            json.member(.targets, array: registration.targets, of: TargetField.self) {
-                write($0, to: &$1)
-            }
+            json.member(.targets, raw: targets ?? self.targets(registration.targets))
         }
+    }
+
+    /// The array of a registration's targets.
+    package static func targets(_ targets: [RegistrationDraft.Target]) -> [UInt8] {
+        JSONWriter.array(targets, of: TargetField.self) { write($0, to: &$1) }
     }
 
     private static func write(

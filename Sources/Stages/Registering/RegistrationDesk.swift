@@ -24,20 +24,21 @@ package struct RegistrationDesk {
         package var tokenClass: RegistrationClass
         /// nil writes after whatever is there.
         package var sequence: Int64?
-        package var targets: [RegistrationDraft.Target]
+        /// As `RegistrationEncoder.targets` writes them.
+        package var targets: [UInt8]
         /// As `RegistrationSummary.content`.
         package var content: UInt64
 
         package init(
             key: InstallationKey, handler: String, tokenClass: RegistrationClass,
-            sequence: Int64?, targets: [RegistrationDraft.Target], content: UInt64
+            sequence: Int64?, targets: [RegistrationDraft.Target]
         ) {
             self.key = key
             self.handler = handler
             self.tokenClass = tokenClass
             self.sequence = sequence
-            self.targets = targets
-            self.content = content
+            self.targets = RegistrationEncoder.targets(targets)
+            content = RegistrationSummary.content(ofTargets: self.targets)
         }
     }
 
@@ -377,13 +378,12 @@ package struct RegistrationDesk {
             installation: put.key.installation, handler: put.handler)
         draft.sequence = sequence
         draft.registeredAt = now
-        draft.targets = put.targets
         let summary = RegistrationSummary(
             sequence: sequence, tokenClass: put.tokenClass, content: put.content)
         write(
             summary, of: name, put.key, in: partition,
             order: put.sequence.map(ClientOrder.sequence) ?? .none,
-            value: RegistrationEncoder.value(draft), registeredAt: now, for: request)
+            value: RegistrationEncoder.value(draft, targets: put.targets), registeredAt: now, for: request)
     }
 
     package mutating func claim(

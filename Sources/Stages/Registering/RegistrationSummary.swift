@@ -42,6 +42,11 @@ package struct RegistrationSummary: Hashable, Sendable {
         tokenClass = classes.count == 1 ? classes.first! : nil
         var text: [UInt8] = []
         guard targets.minify(into: &text, bytesMax: value.count * 6) else { return nil }
-        content = text.withUnsafeBytes { StableHash.hash64($0, seed: 0) }
+        content = Self.content(ofTargets: text)
+    }
+
+    /// - Parameter text: without superfluous white space and escapes, as the encoder writes it.
+    static func content(ofTargets text: [UInt8]) -> UInt64 {
+        text.withUnsafeBytes { StableHash.hash64($0, seed: 0) }
     }
 }
