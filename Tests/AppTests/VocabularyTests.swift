@@ -32,7 +32,7 @@ internal import Testing
         #expect(try Self.hits(of: word, in: word.legitimate, path: "").isEmpty)
     }
 
-    /// `VOCABULARY=1 swift test --disable-xctest --filter 'lists what is left'` prints every hit, and
+    /// `VOCABULARY=1 .build/debug/lamplighterPackageTests.xctest --testing-library swift-testing --filter 'lists what is left'` prints every hit, and
     /// how many there are of each word in each folder.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["VOCABULARY"] != nil))
     func `the ban lists what is left`() throws {
