@@ -41,7 +41,7 @@ struct FanOutBench: ~Copyable {
     /// Reads an event of this partition and lets it walk through its subject's `count` tokens.
     @discardableResult mutating func start(
         subject: UInt32, partition: Int, count: Int,
-        pace: (window: Duration, since: MonotonicTime)? = nil,
+        pace: (window: Duration, since: MonotonicTime)? = nil, rounds: WalkRounds? = nil,
         _ change: (inout FanOutRequest) -> Void = { _ in }
     ) -> FanOutRequest {
         sequence += 1
@@ -55,7 +55,7 @@ struct FanOutBench: ~Copyable {
         let hold = ledger.read(assignments[partition], offset)
         fanOuts.start(
             request, count: count, pace: pace.map { WalkPace(window: $0.window, now: $0.since) },
-            hold: hold, &ledger)
+            rounds: rounds, hold: hold, &ledger)
         checkInvariants()
         return request
     }

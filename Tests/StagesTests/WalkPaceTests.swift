@@ -30,6 +30,17 @@ internal import Testing
         #expect(bench.fanOuts.nextPaced == .distantFuture)
     }
 
+    @Test(arguments: 0...3)
+    func `a shard ends though its list has become shorter than the shards are many`(left: Int) {
+        var bench = FanOutBench()
+        let rounds = WalkRounds(of: TokenShard(index: 1, count: 3), count: 100)
+        bench.start(
+            subject: 1, partition: 0, count: 100, pace: (.seconds(2), time(0)), rounds: rounds)
+        for tick in 1...400 { _ = bench.visited(at: time(Int64(tick) * 100), of: left) }
+        let isDone = bench.fanOuts.isEmpty
+        #expect(isDone)
+    }
+
     @Test func `a walk without a pace goes on beside one that waits`() {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 100, pace: (.seconds(10), time(0)))

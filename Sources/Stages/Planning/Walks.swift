@@ -413,10 +413,10 @@ package struct Walks: ~Copyable {
         else { return most }
         if standsStill { return 0 }
         let shards = walks[index]!.rounds.map { Int($0.count / $0.length) } ?? 1
-        let allowed = walks[index]!.pace!.allowance(of: count / shards, now: now)
-        if allowed == 0 {
-            nextPaced = min(nextPaced, walks[index]!.pace!.nextAt(of: count / shards))
-        }
+        // A list that has become shorter than the shards are many would give none of them a pace.
+        let share = max(1, count / shards)
+        let allowed = walks[index]!.pace!.allowance(of: share, now: now)
+        if allowed == 0 { nextPaced = min(nextPaced, walks[index]!.pace!.nextAt(of: share)) }
         // Of those that a round looks at few are its own.
         return walks[index]!.rounds == nil || allowed == 0 ? min(most, allowed) : most
     }
