@@ -64,6 +64,27 @@ internal import Testing
         #expect(fixture.committableOffset == offset + 1, "it holds no offset any more")
     }
 
+    @Test func `a payload that a newcomer is owed and has no slot yet is not sent to the next one`() {
+        let fixture = PipelineFixture(bindings: [.standard]) { settings in
+            settings.slots = 1
+            settings.registrationGrace = .seconds(30)
+        }
+        fixture.registerControl("A", [9], shows: ["door"])
+        for number in 0..<3 { fixture.event("inbox-alice", EventValue.alert("\(number)")) }
+        fixture.event("door")
+        // Alice registers just after these events, while another push has the only slot.
+        signIn("alice", on: fixture)
+        #expect(fixture.load.fanOuts == 1)
+        signIn("bob", on: fixture)
+        var told: [String] = []
+        for _ in 0..<40 {
+            told += fixture.deliverAll().filter { $0.token == [1] }.map(\.body)
+            fixture.pass(.seconds(1))
+        }
+        #expect(told.isEmpty && fixture.counters.unsubscribed == 3)
+        #expect(fixture.isIdle && fixture.committableOffset == 4)
+    }
+
     @Test func `a payload is not sent to who has signed in with another installation`() {
         let fixture = worker()
         signIn("alice", on: fixture)

@@ -19,6 +19,20 @@ extension LateRegistrations {
         entries.removeAll { $0.entry.token == token }
     }
 
+    /// Ends what an entry is owed of an event with a payload, if whoever has the phone shows its subject no
+    /// more: an entry may have waited for a slot while another person signed in.
+    /// - Returns: whether it has ended.
+    func endIfUnsubscribed(
+        _ request: FanOutRequest, _ late: LateEntry, _ book: inout PushBook
+    ) -> Bool {
+        guard !book.isOwed(request.body, to: late.entry.token) else { return false }
+        let route = book.audience.route(of: late.entry.token)
+        if let type = FanOut.pushType(for: late.entry, of: request, route: route, book) {
+            book.endUnqueued(.unsubscribed, route, type)
+        }
+        return true
+    }
+
     private func countUnregistered(
         _ late: LateEntry, _ fanOut: borrowing FanOut, _ book: inout PushBook
     ) {

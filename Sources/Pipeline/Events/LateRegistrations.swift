@@ -204,6 +204,7 @@ struct LateRegistrations: ~Copyable {
             let request = fanOut.walks.request(of: walk)
             guard
                 fanOut.walks.isAbandoned(walk)
+                    || endIfUnsubscribed(request, late, &book)
                     || !fanOut.walks.owesNow(
                         walk, book.audience.tokenBytes(of: late.entry.token),
                         hasOnlyMoved: late.hasOnlyMoved)
@@ -262,7 +263,9 @@ struct LateRegistrations: ~Copyable {
             request.writtenAt = WallTime(milliseconds: 0)
             // A kind that nobody had shown may have come with this very registration.
             book.audience.setKinds(recent.kinds, of: app, in: &request.filter)
-            if request.expiresAt > now.monotonic {
+            if endIfUnsubscribed(request, late, &book) {
+                // It is counted.
+            } else if request.expiresAt > now.monotonic {
                 guard send(request, to: late, &fanOut, &book, deferral, now: now) else {
                     late.events = number..<late.events.upperBound
                     return false
