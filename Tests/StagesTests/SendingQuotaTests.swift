@@ -57,6 +57,20 @@ internal import Testing
         #expect(quota.nextAt == Self.start + .milliseconds(52))
     }
 
+    @Test func `a part of a push that is earned stays that part under another rate`() {
+        var quota = SendingQuota(rate: 2, now: Self.start)
+        quota.left = 0
+        // Four fifths of a push.
+        let changed = Self.start + .milliseconds(400)
+        quota.adopt(rate: 200, now: changed)
+        quota.earn(now: changed)
+        #expect(quota.left == 0)
+        quota.earn(now: changed + .microseconds(900))
+        #expect(quota.left == 0)
+        quota.earn(now: changed + .microseconds(1100))
+        #expect(quota.left == 1)
+    }
+
     @Test func `what is unlimited stays so, and what has nothing gets nothing`() {
         for var quota in [SendingQuota.unlimited, .none] {
             let left = quota.left

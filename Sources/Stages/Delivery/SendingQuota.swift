@@ -32,6 +32,9 @@ struct SendingQuota {
     /// Another rate. What is left of the former one stays.
     mutating func adopt(rate other: Double, now: MonotonicTime) {
         earn(now: now)
+        // What is earned of the next push stays that part of it: the time is worth more at a higher rate.
+        let part = min((now - earnedAt) / .seconds(1) * rate, 1)
+        earnedAt = now - .seconds(part / other)
         rate = other
         left = min(left, most)
     }
