@@ -14,7 +14,9 @@ import Testing
 /// sent.
 @Suite(
     .serialized,
-    .fleet(TestPlan(recordRequests: 10, registrationGrace: .milliseconds(200))))
+    .fleet(
+        TestPlan(
+            recordRequests: 10, registrationGrace: .milliseconds(200), shutdownTimeout: .seconds(100))))
 struct `A stall of APNs` {
     private static let subjects = 10_000
     private static let tokensEach = 10

@@ -27,6 +27,8 @@ struct TestPlan: Sendable {
     var controlGap = Duration.zero
     /// `delivery.queuedMax`: how many pushes a worker holds; nil for the default.
     var queuedMax: Int?
+    /// `delivery.shutdownTimeout`, for a stop that a slow machine may take long for; nil for the default.
+    var shutdownTimeout: Duration?
     /// `delivery.deferredMax`: how many deferred pushes a worker keeps in memory; nil for the default.
     var deferredMax: Int?
     /// How many requests APNs is sent at a time, all on one connection; nil for the defaults.
@@ -87,6 +89,10 @@ struct TestPlan: Sendable {
         configuration.holdMax = holdMax
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
         if let queuedMax { configuration.delivery.append(("queuedMax", "\(queuedMax)")) }
+        if let shutdownTimeout {
+            let seconds = shutdownTimeout.components.seconds
+            configuration.delivery.append(("shutdownTimeout", "\(seconds)s"))
+        }
         if let deferredMax { configuration.delivery.append(("deferredMax", "\(deferredMax)")) }
         if let streamsMax {
             configuration.apns += [
