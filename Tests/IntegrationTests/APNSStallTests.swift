@@ -16,7 +16,8 @@ import Testing
     .serialized,
     .fleet(
         TestPlan(
-            recordRequests: 10, registrationGrace: .milliseconds(200), shutdownTimeout: .seconds(100))))
+            recordRequests: 10, registrationGrace: .milliseconds(200),
+            shutdownTimeout: .seconds(100))))
 struct `A stall of APNs` {
     private static let subjects = 10_000
     private static let tokensEach = 10

@@ -64,7 +64,8 @@ internal import Testing
         #expect(fixture.committableOffset == offset + 1, "it holds no offset any more")
     }
 
-    @Test func `a payload that a newcomer is owed and has no slot yet is not sent to the next one`() {
+    @Test func `a payload that a newcomer is owed and has no slot yet is not sent to the next one`()
+    {
         let fixture = PipelineFixture(bindings: [.standard]) { settings in
             settings.slots = 1
             settings.registrationGrace = .seconds(30)

@@ -90,20 +90,26 @@ import Testing
 
     @Test func `what it writes has the content that it is read back with`() throws {
         let subjects = [
-            "door-42", #"a "quoted" one \ and / more"#, "tab\tline\nbell\u{7}\u{1f}", "Tür 🚪 e\u{301}",
+            "door-42", #"a "quoted" one \ and / more"#, "tab\tline\nbell\u{7}\u{1f}",
+            "Tür 🚪 e\u{301}",
             "\u{2028}\u{7f}", String(repeating: "x", count: 256),
         ]
         for count in 0...subjects.count {
             let targets = subjects.prefix(count).enumerated().map { index, subject in
                 RegistrationDraft.Target(
-                    tokenClass: index.isMultiple(of: 2) ? .control : .device, token: [UInt8(index), 255],
-                    shows: [.init(kind: index == 1 ? nil : "kind \(subject)", subjects: [subject, "b"])])
+                    tokenClass: index.isMultiple(of: 2) ? .control : .device,
+                    token: [UInt8(index), 255],
+                    shows: [
+                        .init(kind: index == 1 ? nil : "kind \(subject)", subjects: [subject, "b"])
+                    ])
             }
             let put = RegistrationDesk.Put(
-                key: Self.key, handler: "Garage", tokenClass: .controls, sequence: 1, targets: targets)
+                key: Self.key, handler: "Garage", tokenClass: .controls, sequence: 1,
+                targets: targets)
             var desk = Self.owner()
             desk.put(put, in: 0, as: 1, now: Self.now)
-            guard case .write(let record)? = desk.takeActions().first, let value = record.value else {
+            guard case .write(let record)? = desk.takeActions().first, let value = record.value
+            else {
                 Issue.record("nothing is written")
                 continue
             }

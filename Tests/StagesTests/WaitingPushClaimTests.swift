@@ -118,3 +118,35 @@ internal import Testing
         #expect(bench.ledger.holderCount == 1)
     }
 }
+
+/// A row of a table ends by itself, whatever its offset is: a token may have two in one assignment, one of
+/// them forgotten, or ended by another worker.
+@Suite struct `Rows that one push answers for` {
+    @Test(arguments: [[5, 14], [14, 5], [5, 14, 9]], [false, true])
+    func `rows that one push answers for end with it, and none before`(
+        offsets: [Int64], isFollowUp: Bool
+    ) {
+        var bench = PlanningBench()
+        let table = AssignmentID(ordinal: 7, epoch: 99)
+        bench.ledger.openTable(table, partition: 3)
+        let event = bench.read()
+        let slot = bench.queue(bench.request(event), event)
+        if isFollowUp { _ = bench.take() }
+        for offset in offsets {
+            let row = bench.ledger.holdRow(table, offset: offset)
+            _ = bench.table.join(slot, bench.request(bench.read()), hold: row, &bench.ledger)
+            let early = bench.ledger.takeEndedRows()
+            #expect(early.isEmpty)
+        }
+        if isFollowUp {
+            _ = bench.accept(slot)
+            let early = bench.ledger.takeEndedRows()
+            #expect(early.isEmpty)
+        }
+        let taken = bench.take()
+        #expect(taken == slot)
+        _ = bench.accept(slot)
+        let ended = bench.ledger.takeEndedRows().map(\.offset)
+        #expect(ended.sorted() == offsets.sorted())
+    }
+}

@@ -4,7 +4,7 @@
 package import PushModel
 
 /// The claims of one waiting push: for each assignment the oldest offset that the push answers for,
-/// never a list of events. There is nearly always just one; others stand in a chain of the pool.
+/// never a list of events, and each row of a table. There is nearly always just one; others stand in a chain of the pool.
 package struct ClaimSet: BitwiseCopyable {
     fileprivate var first = OffsetClaim(epoch: 0, holder: HolderID(rawValue: .max), offset: .max)
     fileprivate var more = ClaimPool.none
@@ -38,6 +38,12 @@ package struct ClaimPool: ~Copyable {
             return nil
         }
         return insertFurther(hold, into: &set)
+    }
+
+    /// Adds a claim beside those that the set has.
+    package mutating func append(_ hold: OffsetClaim, to set: inout ClaimSet) {
+        assert(!set.isEmpty, "the first claim is inserted")
+        set.more = link(hold, next: set.more)
     }
 
     private mutating func insertFurther(_ hold: OffsetClaim, into set: inout ClaimSet)

@@ -42,9 +42,25 @@ extension PushTable {
             bodies.retain(request.content.body)
         }
         if let hold, let surplus = holds.insert(hold, into: &followUp[row].holds) {
-            tracker.release(surplus)
+            Self.giveBack(surplus, to: &followUp[row].holds, of: &holds, &tracker)
         }
         return .followUp
+    }
+
+    /// A set keeps the oldest claim on an assignment, since offsets are stored in order. A row of a table
+    /// ends by itself, and each keeps its claim: a token may have a second row there, after a tombstone
+    /// of another worker, or where the first was forgotten.
+    // Not inlined, since every event that joins a push would otherwise pay for it.
+    @inline(never)
+    static func giveBack(
+        _ surplus: OffsetClaim, to set: inout ClaimSet, of pool: inout ClaimPool,
+        _ tracker: inout OffsetTracker
+    ) {
+        if tracker.isOfTable(surplus) {
+            pool.append(surplus, to: &set)
+        } else {
+            tracker.release(surplus)
+        }
     }
 
     /// The push has ended: its follow-up takes its place.

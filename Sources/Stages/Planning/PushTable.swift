@@ -175,7 +175,7 @@ package struct PushTable: ~Copyable {
         _ hold: OffsetClaim, for slot: UInt32, _ tracker: inout OffsetTracker
     ) {
         if let surplus = holds.insert(hold, into: &pushes[Int(slot)].held.holds) {
-            tracker.release(surplus)
+            Self.giveBack(surplus, to: &pushes[Int(slot)].held.holds, of: &holds, &tracker)
         }
     }
 

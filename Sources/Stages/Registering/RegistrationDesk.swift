@@ -383,7 +383,8 @@ package struct RegistrationDesk {
         write(
             summary, of: name, put.key, in: partition,
             order: put.sequence.map(ClientOrder.sequence) ?? .none,
-            value: RegistrationEncoder.value(draft, targets: put.targets), registeredAt: now, for: request)
+            value: RegistrationEncoder.value(draft, targets: put.targets), registeredAt: now,
+            for: request)
     }
 
     package mutating func claim(
