@@ -57,7 +57,7 @@ package struct ClaimPool: ~Copyable {
             }
             row = links[Int(row)].next
         }
-        set.more = link(hold, next: set.more)
+        append(hold, to: &set)
         return nil
     }
 
