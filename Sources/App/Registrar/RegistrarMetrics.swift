@@ -60,7 +60,7 @@ package enum RegistrarMetrics {
         ) { $0.counters.owned.count },
         .single(
             "lamplighter_registrar_partitions_unavailable", .gauge,
-            "Partitions of these that Kafka cannot serve: without a leader, gone, or not to be read."
+            "Partitions of these that Kafka cannot serve: without a leader, or not to be read."
         ) { $0.counters.unavailable.count },
         .single(
             "lamplighter_registrar_kafka_answers", .gauge,

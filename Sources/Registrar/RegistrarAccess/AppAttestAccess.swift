@@ -24,6 +24,8 @@ final class AppAttestAccess: Sendable {
     /// How long before its credential's end a key's claim of the installation ends.
     static let renewalTime = Duration.seconds(600)
     private static let nameBytesMax = 128
+    /// SHA-256 in base64.
+    private static let keyIDBytes = 44
     static let attestationBytesMax = CBOR.bytesMax * 4 / 3
 
     init(_ settings: AccessSettings.AppAttest, _ trust: Trust) {
@@ -55,7 +57,9 @@ final class AppAttestAccess: Sendable {
         guard settings.teamIDs[request.app] != nil else { throw Self.notOffered }
         guard request.installation.utf8.count <= Self.nameBytesMax,
             request.app.utf8.count <= Self.nameBytesMax,
-            request.attestation.utf8.count <= Self.attestationBytesMax
+            request.attestation.utf8.count <= Self.attestationBytesMax,
+            // It is remembered with its challenge, which anybody may have.
+            request.keyID.utf8.count <= Self.keyIDBytes
         else { throw AttestationFault.malformed.refusal }
         let secrets = trust.withLock { $0.secrets }
         guard

@@ -146,6 +146,13 @@ internal import Testing
                 .challenge
             #expect(problem(changed, now: Self.now) == .attestationRefused)
         }
+        // Before its challenge counts as used: the key is remembered with it.
+        changed = request
+        changed.keyID = String(repeating: "A", count: 60_000)
+        changed.challenge = try access.challenge(for: AccessFixture.subject, now: Self.now).challenge
+        #expect(throws: AccessRefusal.self) {
+            try access.checkChallenge(of: changed, now: Self.now)
+        }
         changed = request
         changed.installation = String(repeating: "a", count: 300)
         #expect(problem(changed, now: Self.now) == .attestationRefused)
