@@ -149,7 +149,8 @@ internal import Testing
         // Before its challenge counts as used: the key is remembered with it.
         changed = request
         changed.keyID = String(repeating: "A", count: 60_000)
-        changed.challenge = try access.challenge(for: AccessFixture.subject, now: Self.now).challenge
+        changed.challenge = try access.challenge(for: AccessFixture.subject, now: Self.now)
+            .challenge
         #expect(throws: AccessRefusal.self) {
             try access.checkChallenge(of: changed, now: Self.now)
         }
