@@ -102,9 +102,15 @@ final class RegistrarClients: RegistrarKafka {
             order: order.map { summary == nil ? .below($0) : .sequence($0) } ?? .none)
     }
 
+    /// - Returns: nil for one that is longer than any of a registrar's, too.
     private static func text(of header: String, in record: borrowing KafkaRecord) -> String? {
-        record.header(named: header).map { String(decoding: $0, as: UTF8.self) }
+        record.header(named: header).flatMap {
+            $0.count <= headerBytesMax ? String(decoding: $0, as: UTF8.self) : nil
+        }
     }
+
+    /// Two numbers with a space between them.
+    private static let headerBytesMax = 40
 
     func takeFacts() -> [ConsumerFact] { consumer.takeFacts() }
 
