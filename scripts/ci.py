@@ -18,12 +18,13 @@ import tempfile
 import threading
 import time
 
-from command_line import ROOT, as_completed, fail, start
+from command_line import ROOT, as_completed, start
 from process_groups import ProcessGroups
 
 # What runs other people's programs, three at a time.
 QUEUES = (("registrar",), ("surfaces",), ("deploy", "examples", "schemas"))
-# 12 minutes from the clone: what somebody new is asked to wait.
+# 12 minutes from the clone: what somebody new is asked to wait. No failure here, where nobody knows what
+# else the machine does: `make check-clean-machine` holds to it.
 FIRST_PUSH_MAX = 720
 # So that a step that hangs is told with its output, before CI's own limit ends all in silence.
 STEP_MAX = {False: 1800, True: 7200}
@@ -174,12 +175,10 @@ def main():
     pushed = schedule.endings["first push"]
     accepted = pushed.began + pushed.seconds
     if pushed.status == 0:
-        print(f"\nfirst push accepted after {accepted:.0f} s")
+        print(f"\nfirst push accepted after {accepted:.0f} s (2 quiet cores: at most {FIRST_PUSH_MAX} s)")
     print("\n".join(str(schedule.endings[step.name]) for step in schedule.steps))
     print(f"{time.monotonic() - schedule.began:.0f} s in all\n")
     print_last(schedule.endings)
-    if pushed.status == 0 and accepted > FIRST_PUSH_MAX:
-        fail(f"no push was accepted within {FIRST_PUSH_MAX} s")
     sys.exit(0 if all(ending.status == 0 for ending in schedule.endings.values()) else 1)
 
 
