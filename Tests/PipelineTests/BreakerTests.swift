@@ -151,6 +151,37 @@ internal import Testing
         #expect(fixture.deliverAll().count == 10)
     }
 
+    /// An operator mends it, at any time.
+    @Test(
+        arguments: [
+            (403, .invalidProviderToken), (403, .badEnvironmentKeyIdInToken),
+            (400, .topicDisallowed),
+        ] as [(UInt16, APNSReason)])
+    func `what was mended is noticed within 90 s, however long it was refused`(
+        status: UInt16, reason: APNSReason
+    ) {
+        let fixture = tenQueued {
+            $0.breakerBackoff = Backoff(least: .milliseconds(100), most: .seconds(900))
+        }
+        for push in fixture.take() { fixture.answer(push, status, reason) }
+        var waits: [Int] = []
+        for _ in 0..<20 {
+            var seconds = 0
+            var probe: [SentPush] = []
+            while probe.isEmpty, seconds < 1000 {
+                fixture.pass(.seconds(1))
+                seconds += 1
+                probe = fixture.take()
+            }
+            #expect(probe.count == 1)
+            waits.append(seconds)
+            for push in probe { fixture.answer(push, status, reason) }
+        }
+        #expect(waits.allSatisfy { $0 <= 90 }, "\(waits)")
+        // Not much more often than is of use.
+        #expect(waits.suffix(8).reduce(0, +) > 8 * 20, "\(waits)")
+    }
+
     @Test func `the breaker keeps the word of a refusal that is new`() throws {
         let fixture = tenQueued()
         func words() -> [String?] {

@@ -27,7 +27,7 @@ extension CircuitBreakers {
         if !pools[pool].breaker.isClosed, answer != .healthy {
             // A probe failed.
             let isSilence = answer == .silence && pools[pool].cause == .silent
-            fail(pool, isSilence: isSilence, now: now)
+            fail(pool, atMost: isSilence ? Self.silenceMost : nil, now: now)
         } else if isIll {
             open(pool, by: .ill, now: now)
         }
@@ -62,7 +62,8 @@ extension CircuitBreakers {
         routesOpened += 1
         routes[Int(route.rawValue)].hasOpened = true
         routes[Int(route.rawValue)].cause = .topicRefused(reason)
-        routes[Int(route.rawValue)].breaker.failed(now: now, random: &random)
+        routes[Int(route.rawValue)].breaker.failed(
+            now: now, atMost: Self.refusedMost, random: &random)
     }
 
     /// The pool signs with another key. If the old key had been refused, a probe is sent at once.
@@ -108,7 +109,15 @@ extension CircuitBreakers {
         }
         pools[pool].cause = cause
         pools[pool].unknownReason = word
-        fail(pool, isSilence: cause == .silent, now: now)
+        let most: Duration? =
+            switch cause {
+            case .silent: Self.silenceMost
+            // Where there is a shortest time, the limit is Apple's, and nobody mends it.
+            case .credentialRefused(let reason):
+                AnswerTable.credentialWaitMin(reason) == .zero ? Self.refusedMost : nil
+            case .ill, .topicRefused: nil
+            }
+        fail(pool, atMost: most, now: now)
         pools[pool].health.reset()
     }
 
@@ -117,15 +126,19 @@ extension CircuitBreakers {
     /// further second is one that all pushes wait after APNs is back.
     private static let silenceMost = Duration.seconds(30)
 
-    private mutating func fail(_ pool: Int, isSilence: Bool, now: MonotonicTime) {
+    /// How long a pool or a route that is refused is left alone at most, where somebody has to mend
+    /// it. A refused push costs APNs little; each further second is one that all pushes wait after it
+    /// was mended, which `LamplighterCredentialRefused` says within two minutes.
+    private static let refusedMost = Duration.seconds(90)
+
+    private mutating func fail(_ pool: Int, atMost most: Duration?, now: MonotonicTime) {
         // Pushes that were in flight when the breaker opened say nothing new.
         guard !pools[pool].breaker.isBlocking(now: now) else { return }
         var least = Duration.zero
         if case .credentialRefused(let reason) = pools[pool].cause {
             least = AnswerTable.credentialWaitMin(reason)
         }
-        pools[pool].breaker.failed(
-            now: now, atLeast: least, atMost: isSilence ? Self.silenceMost : nil, random: &random)
+        pools[pool].breaker.failed(now: now, atLeast: least, atMost: most, random: &random)
         pools[pool].tokenHealth.parked(until: pools[pool].breaker.nextChange)
     }
 
