@@ -84,6 +84,9 @@ internal import Testing
         }
         #expect(told.isEmpty && fixture.counters.unsubscribed == 3)
         #expect(fixture.isIdle && fixture.committableOffset == 4)
+        let explained = fixture.explain(token: [1])[0].outcomes
+        #expect(explained.map(\.kind) == [.unsubscribed, .unsubscribed, .unsubscribed])
+        #expect(Set(explained.map(\.event?.offset)) == [0, 1, 2])
     }
 
     @Test func `a payload is not sent to who has signed in with another installation`() {

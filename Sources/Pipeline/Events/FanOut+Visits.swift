@@ -37,6 +37,18 @@ extension FanOut {
             drop(claims, &book)
             return true
         }
+        let content = Self.content(of: request, type, book)
+        var push = PushRequest(
+            token: token, route: route, content: content, heldSince: now.monotonic)
+        push.coalescingKey = request.coalescingKey
+        return place(push, claims: claims, now: now, &book, deferral)
+    }
+
+    /// What a push of this event says.
+    @inline(__always)
+    static func content(
+        of request: FanOutRequest, _ type: PushType, _ book: borrowing PushBook
+    ) -> PushContent {
         var content = PushContent(
             type: type,
             priority: book.settings.wireDefaults.priority(type, asked: request.priority),
@@ -48,10 +60,7 @@ extension FanOut {
         content.body = request.body
         content.notBefore = request.notBefore
         content.isBulk = request.isBulk
-        var push = PushRequest(
-            token: token, route: route, content: content, heldSince: now.monotonic)
-        push.coalescingKey = request.coalescingKey
-        return place(push, claims: claims, now: now, &book, deferral)
+        return content
     }
 
     /// Joins the push that the token has already, or makes one.

@@ -23,12 +23,16 @@ extension LateRegistrations {
     /// more: an entry may have waited for a slot while another person signed in.
     /// - Returns: whether it has ended.
     func endIfUnsubscribed(
-        _ request: FanOutRequest, _ late: LateEntry, _ book: inout PushBook
+        _ request: FanOutRequest, _ late: LateEntry, _ book: inout PushBook, now: Now
     ) -> Bool {
-        guard !book.isOwed(request.body, to: late.entry.token) else { return false }
-        let route = book.audience.route(of: late.entry.token)
+        let token = late.entry.token
+        guard !book.isOwed(request.body, to: token) else { return false }
+        let route = book.audience.route(of: token)
         if let type = FanOut.pushType(for: late.entry, of: request, route: route, book) {
             book.endUnqueued(.unsubscribed, route, type)
+            book.noteUnsubscribed(
+                FanOut.content(of: request, type, book), to: book.audience.tokenBytes(of: token),
+                route, now: now)
         }
         return true
     }

@@ -204,7 +204,7 @@ struct LateRegistrations: ~Copyable {
             let request = fanOut.walks.request(of: walk)
             guard
                 fanOut.walks.isAbandoned(walk)
-                    || endIfUnsubscribed(request, late, &book)
+                    || endIfUnsubscribed(request, late, &book, now: now)
                     || !fanOut.walks.owesNow(
                         walk, book.audience.tokenBytes(of: late.entry.token),
                         hasOnlyMoved: late.hasOnlyMoved)
@@ -263,7 +263,7 @@ struct LateRegistrations: ~Copyable {
             request.writtenAt = WallTime(milliseconds: 0)
             // A kind that nobody had shown may have come with this very registration.
             book.audience.setKinds(recent.kinds, of: app, in: &request.filter)
-            if endIfUnsubscribed(request, late, &book) {
+            if endIfUnsubscribed(request, late, &book, now: now) {
                 // It is counted.
             } else if request.expiresAt > now.monotonic {
                 guard send(request, to: late, &fanOut, &book, deferral, now: now) else {
