@@ -368,6 +368,48 @@ internal import Testing
         #expect(caused.problems.count == 1, "the breaker is why")
     }
 
+    @Test func `a backlog is told by its time, with who makes it`() {
+        func backlog(_ pushes: Int, sent: Int) -> String {
+            problem { status in
+                status.load.queued = pushes
+                status.earlier.counters.handedOver = 1_000
+                status.counters.handedOver = 1_000 + sent
+                status.demand.pushes = 100
+                status.demand.subjects = [
+                    .init(
+                        app: "com.example.Home", subject: Array("door-hot".utf8), topic: "orders",
+                        pushes: 92, audience: 20_000)
+                ]
+            }
+        }
+        #expect(
+            backlog(20_000, sent: 16_000)
+                == "warning: 20,000 pushes may be sent at once, which takes 12 s at the speed of the last "
+                + "10 s; door-hot of com.example.Home asks for 92 % of all pushes, 20,000 for each event. "
+                + "One large audience is sent by itself; if it stays so, add workers, raise "
+                + "apns.connectionsMax if the CPU is idle, or drop or limit who asks for too much.")
+        #expect(backlog(20_000, sent: 41_000).isEmpty)
+        // What is slow for another reason is told with that one.
+        #expect(backlog(999, sent: 10).isEmpty)
+        #expect(backlog(20_000, sent: 0).isEmpty)
+    }
+
+    @Test func `an APNs that takes no more pushes to most tokens is told`() {
+        func cooled(_ count: Int, accepted: Int) -> String {
+            problem { status in
+                (status.earlier.counters.cooledDown, status.earlier.counters.accepted) = (7, 500)
+                (status.counters.cooledDown, status.counters.accepted) = (7 + count, 500 + accepted)
+            }
+        }
+        #expect(
+            cooled(12, accepted: 3).hasPrefix(
+                "warning: 12 of the last 15 answers of APNs were 429 TooManyRequests: it takes no more "
+                    + "pushes to these tokens for now. Send these tokens less: planning.minimumGap")
+        )
+        #expect(cooled(9, accepted: 0).isEmpty)
+        #expect(cooled(12, accepted: 13).isEmpty)
+    }
+
     @Test func `deferred pushes without room are told with what makes room`() {
         let text = problem { $0.load.forgotten = 1_000_000 }
         #expect(

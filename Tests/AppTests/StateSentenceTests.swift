@@ -120,6 +120,12 @@ internal import Testing
         State(sentence: "APNs has taken 5 s for half of its answers", severity: .warning) {
             $0.roundTrips = Self.times(5)
         },
+        State(sentence: "40 of the last 50 answers of APNs were 429 Too", severity: .warning) {
+            ($0.counters.cooledDown, $0.counters.accepted) = (40, 10)
+        },
+        State(sentence: "9,000 pushes may be sent at once, which takes 45 s", severity: .warning) {
+            ($0.load.queued, $0.counters.handedOver) = (9_000, 2_000)
+        },
         State(sentence: "A tenth of the pushes of the last 10 s came", severity: .warning) {
             $0.eventToAccepted = [.init(type: .controls, times: Self.times(5))]
         },
@@ -208,7 +214,8 @@ internal import Testing
 
     /// What may be told of as a consequence alone: what makes it is told in its place.
     private static let consequences = [
-        "The oldest push that waits", "Events come faster", "The consumer group has been",
+        "The oldest push that waits", "9,000 pushes may be sent", "Events come faster",
+        "The consumer group has been",
         "The index is", "The planner has not answered",
         // Nobody knows while Kafka does not answer.
         "The worker is not a member", "Kafka does not know the topic",

@@ -352,8 +352,43 @@ struct Diagnosis {
         }
     }
 
+    /// APNs takes no more pushes to these tokens for the moment, and each is asked again later and later.
+    private mutating func checkCoolDowns() {
+        let (now, before) = (status.counters, status.earlier.counters)
+        let cooled = now.cooledDown - before.cooledDown
+        let accepted = now.accepted - before.accepted
+        guard cooled >= Self.answersMin, cooled >= accepted else { return }
+        report(
+            .warning,
+            "\(cooled.withCommas) of the last \((cooled + accepted).counted("answer")) of APNs were 429 "
+                + "TooManyRequests: it takes no more pushes to these tokens for now"
+                + (status.demand.words ?? ""),
+            "send these tokens less: planning.minimumGap, planning.budget.thin, or drop or limit who asks for "
+                + "too much; the worker tries again by itself, and loses nothing but what expires")
+    }
+
+    /// How long what may be sent at once may take at the speed of the last seconds.
+    private static let backlogMax = Duration.seconds(5)
+    private static let backlogMin = 1_000
+
+    /// What joins a push that waits, or replaces it, makes neither a lag nor an old push.
+    private mutating func checkBacklog() {
+        let sent = status.counters.handedOver - status.earlier.counters.handedOver
+        guard problems.isEmpty, status.load.queued >= Self.backlogMin, sent > 0, over > .zero
+        else { return }
+        let time = over * (Double(status.load.queued) / Double(sent))
+        guard time > Self.backlogMax else { return }
+        report(
+            .warning,
+            "\(status.load.queued.counted("push", plural: "pushes")) may be sent at once, which takes \(time.rounded) at "
+                + "the speed of the last \(over.rounded)\(status.demand.words ?? "")",
+            "one large audience is sent by itself; if it stays so, add workers, raise apns.connectionsMax if "
+                + "the CPU is idle, or drop or limit who asks for too much")
+    }
+
     private mutating func checkFlow() {
         checkRoundTrips()
+        checkCoolDowns()
         checkFreshness()
         if let oldest = status.oldestUncommitted, oldest > status.holdMax + Self.patience {
             report(
@@ -374,6 +409,7 @@ struct Diagnosis {
                 "add workers, up to one for each partition; if the CPU is idle, raise "
                     + "apns.connectionsMax; drop or limit who asks for too much")
         }
+        checkBacklog()
     }
 
     /// Breakers, which make pushes wait, are reported before.
