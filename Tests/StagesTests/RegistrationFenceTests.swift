@@ -145,6 +145,39 @@ private typealias Desk = `A registration desk`
         #expect(Desk.split(desk.takeActions()).answers == [.removed])
     }
 
+    @Test func `what a registrar of a version before writes to another's partition does not stand`() {
+        var desk = Desk.owner()
+        desk.put(Desk.put(9), in: 0, as: 1, now: Desk.now)
+        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
+        desk.take(Desk.record(9, at: 4, order: .sequence(9)))
+        _ = desk.takeActions()
+        var older = Desk.record(5, at: 5, owner: nil, order: .sequence(5))
+        older.isOfRegistrar = true
+        desk.take(older)
+        #expect(Self.asksForNewest(&desk) == 4)
+        var removal = Desk.tombstone(at: 6, owner: nil)
+        removal.isOfRegistrar = true
+        desk.take(removal)
+        #expect(Self.asksForNewest(&desk) == 4 && desk.registrations == 1)
+        // The client's order holds whoever wrote it.
+        var newer = Desk.record(10, at: 7, owner: nil, order: .sequence(10))
+        newer.isOfRegistrar = true
+        desk.take(newer)
+        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 10)
+    }
+
+    @Test func `what a registrar of a version before has written as the owner stands`() {
+        var desk = RegistrationDesk(writer: 7, seed: 1, underWayMax: 100, handlersMax: 64)
+        desk.assigned(0, logEnd: 2)
+        desk.take(Desk.record(nil, at: 0, owner: Desk.former))
+        var later = Desk.record(3, at: 1, owner: nil, order: .sequence(3))
+        later.isOfRegistrar = true
+        desk.take(later)
+        desk.caughtUp(0, now: Desk.now)
+        #expect(desk.takeActions().isEmpty)
+        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 3)
+    }
+
     @Test func `it does not matter whether a record is read before one's own is acknowledged`() {
         var desk = Desk.owner()
         desk.put(Desk.put(nil), in: 0, as: 1, now: Desk.now)

@@ -91,15 +91,19 @@ final class RegistrarClients: RegistrarKafka {
                 }
             }
         }
-        let order = Self.text(of: Self.orderHeader, in: record).flatMap { Int64($0) }
+        let owner = Self.text(of: Self.ownerHeader, in: record).flatMap {
+            Ownership(text: $0, at: record.offset)
+        }
+        let isOfRegistrar = record.header(named: Self.writerHeader) != nil
+        var order = Self.text(of: Self.orderHeader, in: record).flatMap { Int64($0) }
             .flatMap { RegistrationDesk.sequence($0) }
+        // A registrar of a version before notes no order, and all sequences are the clients'.
+        if owner == nil, isOfRegistrar { order = order ?? summary?.sequence }
         return RegistrationDesk.Record(
             partition: record.partition, offset: record.offset, key: key,
-            handler: handler, summary: summary,
-            owner: Self.text(of: Self.ownerHeader, in: record).flatMap {
-                Ownership(text: $0, at: record.offset)
-            },
-            order: order.map { summary == nil ? .below($0) : .sequence($0) } ?? .none)
+            handler: handler, summary: summary, owner: owner,
+            order: order.map { summary == nil ? .below($0) : .sequence($0) } ?? .none,
+            isOfRegistrar: isOfRegistrar)
     }
 
     /// - Returns: nil for one that is longer than any of a registrar's, too.

@@ -24,6 +24,9 @@ package struct Ownership: Hashable, Comparable, Sendable {
         self.init(since: since, seconds: UInt32(clamping: time.milliseconds / 1000))
     }
 
+    /// Somebody's before all who say since when they own it.
+    static let unknownFormer = Ownership(since: 0, seconds: 0)
+
     package static func < (one: Ownership, other: Ownership) -> Bool {
         (one.since, one.seconds) < (other.since, other.seconds)
     }

@@ -90,14 +90,17 @@ package struct RegistrationDesk {
         package var handler: String
         /// nil for a tombstone.
         package var summary: RegistrationSummary?
-        /// nil if no registrar wrote it.
+        /// nil if no registrar wrote it, or one that does not say since when it owns the partition.
         package var owner: Ownership?
         package var order: ClientOrder
+        package var isOfRegistrar: Bool
 
         package init(
             partition: Int32, offset: Int64, key: InstallationKey, handler: String,
-            summary: RegistrationSummary?, owner: Ownership?, order: ClientOrder = .none
+            summary: RegistrationSummary?, owner: Ownership?, order: ClientOrder = .none,
+            isOfRegistrar: Bool = false
         ) {
+            self.isOfRegistrar = isOfRegistrar
             self.partition = partition
             self.offset = offset
             self.key = key
@@ -252,7 +255,16 @@ package struct RegistrationDesk {
         partitions[record.partition]!.state.end = max(end, record.offset + 1)
         remember(
             record.summary, of: name(record.key, record.handler), record.key, in: record.partition,
-            RecordStanding(offset: record.offset, owner: record.owner, order: record.order))
+            RecordStanding(offset: record.offset, owner: owner(of: record), order: record.order))
+    }
+
+    /// A registrar of a version before says nothing of its ownership. What another one writes while this
+    /// one owns the partition, it writes without knowing that it has lost it.
+    private func owner(of record: Record) -> Ownership? {
+        guard record.owner == nil, record.isOfRegistrar,
+            let since = partitions[record.partition]?.state.ownership?.since, record.offset >= since
+        else { return record.owner }
+        return .unknownFormer
     }
 
     /// Remembers a record that is in the log, whether it came by there or was acknowledged. The two
