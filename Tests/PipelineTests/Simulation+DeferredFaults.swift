@@ -63,8 +63,9 @@ extension Simulation {
                 || worker.pipeline.records.contains { $0.key == record.key }
             // An owner before, that was killed, may have announced it.
             let known = worker.lastSent(record.key).map { now.wall(at: $0) } ?? now.wall
+            let allowed = Duration.seconds(2) + (clocks.setBack[number] ?? .zero)
             try require(
-                sentAt < max(known, now.wall) + .seconds(2) || isOnItsWay,
+                sentAt < max(known, now.wall) + allowed || isOnItsWay,
                 "a partition is given back with an announced push that was not sent: "
                     + String(decoding: record.key, as: UTF8.self))
         }

@@ -16,6 +16,10 @@ struct SimulatedClocks {
         ahead = (0..<workers).map { _ in Self.error(&dice) }
     }
 
+    /// How far somebody has set back each worker's clock, all in all: by so much may a time that it wrote
+    /// down before differ from the same time as it is now.
+    private(set) var setBack: [Int: Duration] = [:]
+
     /// Makes all clocks right, for good.
     mutating func agree() {
         areRight = true
@@ -31,6 +35,7 @@ struct SimulatedClocks {
     mutating func step(_ worker: Int, dice: inout SplitMix64) -> Duration {
         let step = areRight ? .zero : Self.within(5000, &dice)
         ahead[worker] += step
+        if step < .zero { setBack[worker, default: .zero] -= step }
         return step
     }
 
