@@ -28,7 +28,7 @@ extension `One worker` {
                     "-H", "ce_id=1", "-H", "ce_source=/doors", "-H", "ce_type=opened",
                 ])
             try await fleet.eventually("the pushes of all events") {
-                tokens.allSatisfy { fleet.accepted($0) == 1 }
+                tokens.allSatisfy { fleet.accepted($0) >= 1 }
             }
         }
 

@@ -174,7 +174,7 @@ internal import Testing
         let records = fixture.takeRecords()
         #expect(records.count == 24)
         for record in records {
-            #expect(try instant("notBefore", in: record.value) > fixture.now.wall + .seconds(50))
+            #expect(try instant("notBefore", in: record.value) > fixture.now.wall + .seconds(8))
         }
     }
 

@@ -27,7 +27,7 @@ internal import Testing
     /// For a minute at least.
     private func openBreaker() {
         pipeline.event("door")
-        pipeline.answer(pipeline.take()[0], 403, .invalidProviderToken)
+        pipeline.answer(pipeline.take()[0], 403, .expiredProviderToken)
     }
 
     /// Another worker's record for this token.
