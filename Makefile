@@ -38,13 +38,13 @@ FUZZ_SECONDS ?= $(or $(SECONDS),300)
 # default when empty.
 BENCH_ROUNDS ?= $(ROUNDS)
 LATENCY_SECONDS ?= $(SECONDS)
-bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-records bench-scaling: \
-	export BENCH_ROUNDS := $(BENCH_ROUNDS)
-bench-latency bench-listeners bench-registrar: export LATENCY_SECONDS := $(LATENCY_SECONDS)
+bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-index bench-records \
+	bench-scaling: export BENCH_ROUNDS := $(BENCH_ROUNDS)
+bench-latency bench-listeners bench-registrar bench-strangers: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
 # How long soak runs.
 SOAK_MINUTES ?= $(MINUTES)
-soak: export SOAK_MINUTES := $(SOAK_MINUTES)
+soak soak-registrar: export SOAK_MINUTES := $(SOAK_MINUTES)
 
 # Nobody reads the compiler's index here, and all builds of one folder must have the same options.
 SWIFT_BUILD := scripts/swift-build.sh --disable-index-store
@@ -56,8 +56,8 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 .PHONY: help deps build build-tests check deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
 	check-mutations check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
-	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-overload bench-index \
-	bench-records bench-scaling check-performance clean
+	soak soak-registrar bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-overload \
+	bench-index bench-records bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -180,6 +180,13 @@ bench-listeners: deps ## Compare the p99 with and without a flood of the listene
 bench-registrar: deps ## Measure acknowledged registrations, what each costs, the memory of a million
 	scripts/bootstrap.sh registrar-bench
 	benchmarks/registrar.py
+
+soak-registrar: build ## Kill, freeze and cut off two and three registrars, hold them to a journal (SOAK_MINUTES=30)
+	benchmarks/registrar_soak.py
+
+bench-strangers: deps ## Measure what 4,000 hostile connections of each kind cost a registrar and its callers
+	scripts/bootstrap.sh registrar-bench
+	benchmarks/strangers.py
 
 bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplicates (BENCH_ROUNDS=3)
 	benchmarks/rolling.py
