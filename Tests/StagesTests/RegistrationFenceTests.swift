@@ -145,7 +145,8 @@ private typealias Desk = `A registration desk`
         #expect(Desk.split(desk.takeActions()).answers == [.removed])
     }
 
-    @Test func `what a registrar of a version before writes to another's partition does not stand`() {
+    @Test func `what a registrar of a version before writes to another's partition does not stand`()
+    {
         var desk = Desk.owner()
         desk.put(Desk.put(9), in: 0, as: 1, now: Desk.now)
         desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
