@@ -48,14 +48,14 @@ extension PushPipeline {
         _ pool: PoolID, _ room: PoolRoom, by batch: UnsafeMutableBufferPointer<PushSlot>, now: Now,
         submit: (UnsafeBufferPointer<PushSlot>, _ isPatient: Bool) -> Void
     ) -> (count: Int, isMore: Bool) {
-        if book.pushes.hasQueued(in: PoolLine(pool, isPatient: true)) {
+        if state.pushes.hasQueued(in: PoolLine(pool, isPatient: true)) {
             return handOverBoth(pool, room, by: batch, now: now, submit: submit)
         }
         // Nearly always. Those that were owed something may have ended outside of a hand-over.
         shares[Int(pool.rawValue)] = PatientShare()
         let line = PoolLine(pool, isPatient: false)
         let most = min(room.free, batch.count)
-        guard most > 0, book.pushes.hasQueued(in: line) else { return (0, false) }
+        guard most > 0, state.pushes.hasQueued(in: line) else { return (0, false) }
         let taken = take(line, of: pool, most: most, into: batch, now: now)
         if taken > 0 { submit(UnsafeBufferPointer(rebasing: batch[..<taken]), false) }
         return (taken, taken == batch.count)
@@ -77,7 +77,7 @@ extension PushPipeline {
             if part.isPatient {
                 shares[row].patientWent(taken)
             } else {
-                shares[row].promptWent(taken, isWaitedFor: book.pushes.hasQueued(in: patient))
+                shares[row].promptWent(taken, isWaitedFor: state.pushes.hasQueued(in: patient))
             }
             guard taken > 0 else { continue }
             submit(UnsafeBufferPointer(rebasing: batch[..<taken]), part.isPatient)
@@ -85,13 +85,13 @@ extension PushPipeline {
             count += taken
             isMore = isMore || taken == batch.count
         }
-        if !book.pushes.hasQueued(in: patient) { shares[row] = PatientShare() }
+        if !state.pushes.hasQueued(in: patient) { shares[row] = PatientShare() }
         return (count, isMore)
     }
 
     /// Whether a further port may be given pushes of this pool in this turn.
     package func mayHandOverMore(of pool: PoolID) -> Bool {
-        !handover.isCutShort && book.pushes.hasQueued(in: pool)
+        !handover.isCutShort && state.pushes.hasQueued(in: pool)
     }
 
     private mutating func take(
@@ -99,7 +99,7 @@ extension PushPipeline {
         into batch: UnsafeMutableBufferPointer<PushSlot>, now: Now
     ) -> Int {
         handover.take(
-            line, of: pool, into: UnsafeMutableBufferPointer(rebasing: batch[..<most]), &book,
+            line, of: pool, into: UnsafeMutableBufferPointer(rebasing: batch[..<most]), &state,
             &breakers, &deferral, &outbox, now: now)
     }
 }

@@ -11,8 +11,8 @@ package import PushModel
 
 /// What the owner asks of the pipeline between facts: how much room it has, and what it holds.
 extension PushPipeline {
-    package var routing: RoutingTable { book.routing }
-    package var audience: Audience { _read { yield book.audience } }
+    package var routing: RoutingTable { state.routing }
+    package var audience: Audience { _read { yield state.audience } }
     package var poolCount: Int { breakers.poolCount }
 
     /// Records to be produced, oldest first.
@@ -37,11 +37,11 @@ extension PushPipeline {
     /// for pushes that find no slot.
     package var roomForRegistrations: Int {
         guard late.isEmpty else { return 0 }
-        return book.freeEventSlots * 2 > book.pushes.slots ? .max : 1
+        return state.freeEventSlots * 2 > state.pushes.slots ? .max : 1
     }
 
     /// The events of one partition that have not ended.
-    package func eventsUnderWay(of id: AssignmentID) -> Int { book.tracker.holderCount(of: id) }
+    package func eventsUnderWay(of id: AssignmentID) -> Int { state.tracker.holderCount(of: id) }
 
     // MARK: What it holds
 
@@ -53,7 +53,7 @@ extension PushPipeline {
 
     /// Whether nothing waits, is in flight, or is unacknowledged.
     package var isIdle: Bool {
-        book.pushes.freeSlots == book.pushes.slots && fanOut.walks.isEmpty && late.isEmpty
+        state.pushes.freeSlots == state.pushes.slots && fanOut.walks.isEmpty && late.isEmpty
             && outbox.isEmpty && deferral.ends.isEmpty
     }
 
@@ -61,29 +61,29 @@ extension PushPipeline {
 
     package var load: Load {
         Load(
-            queued: book.pushes.queuedCount, inFlight: book.pushes.inFlightCount,
-            resting: book.pushes.restingCount, fanOuts: movingWalks + late.count,
-            holders: book.tracker.holderCount,
+            queued: state.pushes.queuedCount, inFlight: state.pushes.inFlightCount,
+            resting: state.pushes.restingCount, fanOuts: movingWalks + late.count,
+            holders: state.tracker.holderCount,
             deferred: deferral.table.count - deferral.table.sentCount,
             forgotten: deferral.forgotten.count, pacedTokens: deferral.table.sentCount,
             heldBack: deferral.table.heldBackCount, unacknowledged: outbox.unacknowledged,
             refused: outbox.tickets.refused,
-            payloadBytes: book.pushes.bodies.bytes)
+            payloadBytes: state.pushes.bodies.bytes)
     }
 
     /// How far this worker's clock is ahead of the newest record that it has read, of those that other
     /// programs write; nil before the first one.
-    package func clockLead(now: Now) -> Duration? { book.witness.lead(now: now) }
+    package func clockLead(now: Now) -> Duration? { state.witness.lead(now: now) }
 
     /// A record that another program has written was seen, and is not read yet.
     package mutating func sawRecord(writtenAt: WallTime, now: Now) {
-        book.witness.read(writtenAt, now: now)
+        state.witness.read(writtenAt, now: now)
     }
 
     /// Whether somebody has set the clock back, so that deferred pushes which are held back may be
     /// alive. True until `deferred` is read again.
     package func isClockSetBack(now: Now) -> Bool {
-        deferral.table.count > 0 && book.witness.isSetBack(now: now)
+        deferral.table.count > 0 && state.witness.isSetBack(now: now)
     }
 
     /// While a drain lasts those that are spread over time stand still, and nothing may wait for
@@ -95,23 +95,23 @@ extension PushPipeline {
     /// The memory of each part in bytes. Some parts never shrink, so theirs is the peak so far.
     package var memory: [(part: String, bytes: Int)] {
         [
-            ("index", book.audience.statistics.totalBytes), ("pushes", book.pushes.bytes),
-            ("slab", book.slab.bytes), ("payloads", book.pushes.bodies.bytes),
-            ("holders", book.tracker.bytes), ("recent_subjects", late.subjectBytes),
+            ("index", state.audience.statistics.totalBytes), ("pushes", state.pushes.bytes),
+            ("slab", state.slab.bytes), ("payloads", state.pushes.bodies.bytes),
+            ("holders", state.tracker.bytes), ("recent_subjects", late.subjectBytes),
             ("recent_events", late.bytes), ("recent_registrations", late.registrationBytes),
             ("deferred", deferral.table.bytes),
             ("payload_order", deferral.order.bytes + deferral.ends.bytes),
             ("outbox", outbox.bytes), ("recent_outcomes", handover.recent.bytes),
-            ("correlations", book.correlations.bytes), ("traces", book.traces.bytes),
-            ("pacing", book.pacing.bytes), ("budgets", book.budgets.bytes),
+            ("correlations", state.correlations.bytes), ("traces", state.traces.bytes),
+            ("pacing", state.pacing.bytes), ("budgets", state.budgets.bytes),
         ]
     }
 
     // MARK: For people
 
     package var counters: Counters {
-        var counters = book.counters
-        counters.take(book.tally, fanOut.tally, book.setAside)
+        var counters = state.counters
+        counters.take(state.tally, fanOut.tally, state.setAside)
         counters.poolBreakersOpened = breakers.poolsOpened
         counters.routeBreakersOpened = breakers.routesOpened
         counters.payloadsForgotten = deferral.payloadsForgotten
@@ -121,9 +121,9 @@ extension PushPipeline {
     /// What today's pushes have come to, of each push type that has a budget.
     package func budgetUses(now: Now) -> [BudgetUse] {
         PushType.allTypes.compactMap { type in
-            let limit = book.budgets.limit(of: type)
+            let limit = state.budgets.limit(of: type)
             guard limit > 0 else { return nil }
-            let use = book.budgets.use(of: type, now: now.wall)
+            let use = state.budgets.use(of: type, now: now.wall)
             return BudgetUse(
                 type: type, limit: limit, tokensOver: use.tokensOver, pushesOver: use.pushesOver)
         }
@@ -132,18 +132,18 @@ extension PushPipeline {
     /// The subjects with the most pushes above their tokens' budgets today, the first of them first.
     /// What nobody shows any more is left out, and events of whole kinds, which have no subject.
     package func subjectsOverBudget(now: Now) -> [SubjectOverBudget] {
-        book.budgets.topSubjects(BudgetUse.subjectsMax, now: now.wall).map {
+        state.budgets.topSubjects(BudgetUse.subjectsMax, now: now.wall).map {
             SubjectOverBudget(
-                app: book.routing.name(of: $0.app),
-                subject: book.subject($0.subject, tag: $0.tag, app: $0.app), pushes: $0.count)
+                app: state.routing.name(of: $0.app),
+                subject: state.subject($0.subject, tag: $0.tag, app: $0.app), pushes: $0.count)
         }.filter { !$0.subject.isEmpty }
     }
 
     /// The pushes that have ended.
     package var pushTally: PushTally {
         mutating _read {
-            book.tally.closeRun()
-            yield book.tally
+            state.tally.closeRun()
+            yield state.tally
         }
     }
 
@@ -154,7 +154,7 @@ extension PushPipeline {
     package var eventTally: EventTally { _read { yield fanOut.tally } }
 
     /// What was set aside of the compacted topics.
-    package var setAside: SetAsideTally { book.setAside }
+    package var setAside: SetAsideTally { state.setAside }
 
     /// How many dead letters were written, by reason.
     package var deadLetters: [LetterKind: Int] { outbox.written }
@@ -168,7 +168,7 @@ extension PushPipeline {
     /// The apps that have used up their kinds, by name, and how many rows have been taken without
     /// their kind since the start.
     package var appsOutOfKinds: [(app: String, rows: Int)] {
-        book.audience.appsOutOfKinds.map { (book.routing.name(of: $0.app), $0.refused) }
+        state.audience.appsOutOfKinds.map { (state.routing.name(of: $0.app), $0.refused) }
     }
 
     /// How many answers have refused the pool's credential since the start.
@@ -179,24 +179,24 @@ extension PushPipeline {
     /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
     /// none.
     package func oldestUncommitted(now: Now) -> Duration? {
-        book.tracker.oldestUncommittedReadAt.map { max(.zero, now.monotonic - $0) }
+        state.tracker.oldestUncommittedReadAt.map { max(.zero, now.monotonic - $0) }
     }
 
     /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
     /// none waits, or its time is not known. It may be out of date by a second.
     package func oldestWaiting(now: Now) -> Duration? {
-        book.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
+        state.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
     }
 
     /// The event that the push which has waited longest is of; nil where that is not known.
     package var oldestWaitingEvent: WaitingEvent? {
-        guard let slot = book.pushes.oldestWaiting else { return nil }
-        let content = book.pushes[slot].content
+        guard let slot = state.pushes.oldestWaiting else { return nil }
+        let content = state.pushes[slot].content
         guard let origin = content.origin else { return nil }
-        let app = book.routing[book.pushes.route(of: slot)].app
+        let app = state.routing[state.pushes.route(of: slot)].app
         return WaitingEvent(
-            topic: book.origins.names[Int(origin.topic)], app: book.routing.name(of: app),
-            subject: book.subject(content.subject, tag: content.subjectTag, app: app))
+            topic: state.origins.names[Int(origin.topic)], app: state.routing.name(of: app),
+            subject: state.subject(content.subject, tag: content.subjectTag, app: app))
     }
 
     /// How often circuit breakers have opened since the start.
@@ -204,7 +204,7 @@ extension PushPipeline {
 
     /// The circuit breakers that let nothing through at the moment except their probes.
     package func trippedBreakers(now: Now) -> [TrippedBreaker] {
-        breakers.tripped(book.routing, now: now.monotonic)
+        breakers.tripped(state.routing, now: now.monotonic)
     }
 
     /// The phase of each circuit breaker of a pool in use, and of those of the routes that have ever
@@ -217,12 +217,12 @@ extension PushPipeline {
     package func isInUse(_ pool: PoolID) -> Bool { breakers.isInUse(pool) }
 
     /// What became of events that were to be traced; nil if none are to be.
-    package var traceCounts: TraceCounts? { book.traces.isOn ? book.traces.counts : nil }
+    package var traceCounts: TraceCounts? { state.traces.isOn ? state.traces.counts : nil }
 
-    package var hasSpans: Bool { !book.traces.finished.isEmpty }
+    package var hasSpans: Bool { !state.traces.finished.isEmpty }
 
     /// Returns the spans that have ended since the last call.
-    package mutating func takeSpans() -> [Span] { book.traces.takeFinished() }
+    package mutating func takeSpans() -> [Span] { state.traces.takeFinished() }
 
     /// How many requests of the pool have failed since the last answer that was no fault.
     package func faultsInARow(of pool: PoolID) -> Int { breakers.faultsInARow(of: pool) }
@@ -237,12 +237,12 @@ extension PushPipeline {
 
     /// Whether every push that came into memory has left it or is there, as `PushTally` has it.
     var pushesAddUp: Bool {
-        let counters = book.counters
+        let counters = state.counters
         let came =
             counters.pushesQueued + counters.pushesFollowedUp + counters.deferredSent
             + counters.pushesUnqueued
-        let there = book.pushes.slots - book.pushes.freeSlots
-        return came == book.tally.total + counters.deferred + there
+        let there = state.pushes.slots - state.pushes.freeSlots
+        return came == state.tally.total + counters.deferred + there
     }
 
     /// Traps unless every part agrees with itself, and claims and holders agree with each other: a
@@ -258,7 +258,7 @@ extension PushPipeline {
         late.forEachHold { claimed.insert($0.holder) }
         outbox.forEachHold { claimed.insert($0.holder) }
         deferral.table.forEachHold { claimed.insert($0.holder) }
-        book.checkInvariants(claimed: claimed)
+        state.checkInvariants(claimed: claimed)
         precondition(pushesAddUp, "the pushes do not add up: \(counters), \(load)")
     }
 }

@@ -30,10 +30,10 @@ package struct EventBound: Sendable {
 extension PushPipeline {
     /// Whether another event may be read: there is room for all that it could need.
     package var hasRoomForEvents: Bool {
-        book.freeEventSlots > book.settings.immediateFanOutMax && !fanOut.walks.isFull
-            && late.isEmpty && outbox.roomForLetters(book) > 0
-            && book.pushes.bodies.bytes < book.settings.payloadBytesMax
-            && late.bytes < book.settings.recentEventBytesMax
+        state.freeEventSlots > state.settings.immediateFanOutMax && !fanOut.walks.isFull
+            && late.isEmpty && outbox.roomForLetters(state) > 0
+            && state.pushes.bodies.bytes < state.settings.payloadBytesMax
+            && late.bytes < state.settings.recentEventBytesMax
     }
 
     /// How many events may be read in one go. They are few enough to be fanned out at once even if
@@ -42,8 +42,8 @@ extension PushPipeline {
     package var roomForEvents: Int {
         guard hasRoomForEvents else { return 0 }
         return min(
-            max(1, book.freeEventSlots / (2 * book.settings.immediateFanOutMax)),
-            book.settings.fanOutsMax - fanOut.walks.count, max(1, outbox.roomForLetters(book)))
+            max(1, state.freeEventSlots / (2 * state.settings.immediateFanOutMax)),
+            state.settings.fanOutsMax - fanOut.walks.count, max(1, outbox.roomForLetters(state)))
     }
 
     /// Whether hardly another event fits, by any of the bounds of `hasRoomForEvents`.
@@ -65,7 +65,7 @@ extension PushPipeline {
         let events = underWay.map { $0 ?? 0 }
         let bounds = [
             (slots, events), (letters, events), (walks, walkClaims(topics: underWay.count)),
-            (payloads, book.pushes.bodies.bytesByTopic), (recentEvents, late.bytesByTopic),
+            (payloads, state.pushes.bodies.bytesByTopic), (recentEvents, late.bytesByTopic),
         ]
         return bounds.map { level, taken in
             let ofOurs = underWay.enumerated().map { topic, events in
@@ -81,7 +81,7 @@ extension PushPipeline {
     private func walkClaims(topics: Int) -> [Int] {
         var claims = Array(repeating: 0, count: topics)
         fanOut.walks.forEachHold { hold in
-            guard let topic = book.tracker.position(of: hold)?.topic else { return }
+            guard let topic = state.tracker.position(of: hold)?.topic else { return }
             claims[Int(topic)] += 1
         }
         return claims
@@ -109,27 +109,28 @@ extension PushPipeline {
     /// made room before, as far as they could (`makeRoomForUrgent`). What is owed to new tokens
     /// waits for slots as well, and events wait for that.
     private var slots: Level {
-        let settings = book.settings
+        let settings = state.settings
         let few = max(settings.slotsKeptForEvents / 4, 2 * settings.immediateFanOutMax)
         return Level(
-            isShort: book.freeEventSlots <= min(few, book.pushes.slots / 2 - 1) || !late.isEmpty,
-            isHalfFree: book.pushes.freeSlots >= book.pushes.slots / 2)
+            isShort: state.freeEventSlots <= min(few, state.pushes.slots / 2 - 1) || !late.isEmpty,
+            isHalfFree: state.pushes.freeSlots >= state.pushes.slots / 2)
     }
 
-    private var walks: Level { Level(fanOut.walks.count, of: book.settings.fanOutsMax) }
+    private var walks: Level { Level(fanOut.walks.count, of: state.settings.fanOutsMax) }
 
     /// Short when not one fits, and no earlier: only then does it show whether Kafka takes letters,
     /// and reading waits for them only while it does.
     private var letters: Level {
-        let room = outbox.roomForLetters(book)
+        let room = outbox.roomForLetters(state)
         return Level(
             isShort: room == 0,
-            isHalfFree: room == .max || outbox.letterBytes <= book.settings.wholeLetterBytesMax / 2)
+            isHalfFree: room == .max || outbox.letterBytes <= state.settings.wholeLetterBytesMax / 2
+        )
     }
 
     private var payloads: Level {
-        Level(book.pushes.bodies.bytes, of: book.settings.payloadBytesMax)
+        Level(state.pushes.bodies.bytes, of: state.settings.payloadBytesMax)
     }
 
-    private var recentEvents: Level { Level(late.bytes, of: book.settings.recentEventBytesMax) }
+    private var recentEvents: Level { Level(late.bytes, of: state.settings.recentEventBytesMax) }
 }

@@ -19,10 +19,10 @@ package import RecordSchemas
 /// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is
 /// to be done comes out of `handOver` (pushes to hand to delivery), `takeRecords` (records to
 /// produce) and `committableOffset` (offsets to store). Each fact is routed to the part that
-/// decides. A part owns its state; the pushes themselves are in the `PushBook`, which all parts
+/// decides. A part owns its state; the pushes themselves are in the `PipelineState`, which all parts
 /// work on.
 package struct PushPipeline: ~Copyable {
-    var book: PushBook
+    var state: PipelineState
     var breakers: CircuitBreakers
     var fanOut: FanOut
     var late: LateRegistrations
@@ -42,7 +42,7 @@ package struct PushPipeline: ~Copyable {
         schemas: SchemaLookup? = nil
     ) throws(TopicBindingError) {
         settings.check()
-        book = PushBook(routing: routing, settings: settings, slab: slab)
+        state = PipelineState(routing: routing, settings: settings, slab: slab)
         breakers = CircuitBreakers(
             routing: routing, backoff: settings.breakerBackoff,
             tokenBackoff: settings.retryBackoff, limits: settings.tokenGuard, seed: settings.seed)
@@ -68,24 +68,24 @@ package struct PushPipeline: ~Copyable {
     package mutating func adopt(
         _ other: PipelineSettings, bindings: [TopicBinding]
     ) throws(TopicBindingError) {
-        let settings = book.settings.adopting(other)
+        let settings = state.settings.adopting(other)
         settings.check()
         fanOut.decoder = try EventDecoder(
-            bindings: bindings, routing: book.routing, settings: settings.events,
+            bindings: bindings, routing: state.routing, settings: settings.events,
             schemas: fanOut.decoder.lookup)
-        if settings.deadLetterRepeatAfter != book.settings.deadLetterRepeatAfter {
+        if settings.deadLetterRepeatAfter != state.settings.deadLetterRepeatAfter {
             // Periods are in the order of their ends only as long as all are equally long.
-            outbox.tellRepeated(&book, now: .distantFuture, all: true)
+            outbox.tellRepeated(&state, now: .distantFuture, all: true)
         }
-        if settings.budgets != book.settings.budgets { book.budgets.adopt(settings.budgets) }
-        let gaps = book.settings.minimumGaps
-        book.settings = settings
+        if settings.budgets != state.settings.budgets { state.budgets.adopt(settings.budgets) }
+        let gaps = state.settings.minimumGaps
+        state.settings = settings
         restrictions.adopt(settings.restrictions)
         // Nothing is withheld then, and nobody looks whether an event was released.
         if settings.fanOutMax == .max { fanOut.withheld = [] }
         if settings.minimumGaps != gaps {
-            book.pacing.adopt(settings, book.routing)
-            let gaps = book.pacing.longGaps
+            state.pacing.adopt(settings, state.routing)
+            let gaps = state.pacing.longGaps
             deferral.table.gapsChanged { gaps[Int($0.rawValue)] }
         }
         breakers.adopt(
@@ -97,7 +97,7 @@ package struct PushPipeline: ~Copyable {
 
     /// The assignments of events topics that are ours: those whose offsets are stored. Must
     /// equal `WorkerLifecycle.open`.
-    var eventAssignments: [AssignmentID] { book.tracker.open }
+    var eventAssignments: [AssignmentID] { state.tracker.open }
     /// The assignments of `deferred` that are ours.
     var deferredAssignments: [AssignmentID] { deferral.assignments.open }
 
@@ -108,21 +108,21 @@ package struct PushPipeline: ~Copyable {
         _ id: AssignmentID, topic: UInt16, partition: Int32, startOffset: Int64,
         note: CommitNote? = nil
     ) {
-        book.tracker.open(id, topic: topic, partition: partition, startOffset: startOffset)
+        state.tracker.open(id, topic: topic, partition: partition, startOffset: startOffset)
         if let note { late.inherited.assigned(id, note, startOffset: startOffset) }
     }
 
     /// This partition of `deferred` is ours. None of its pushes is sent before `deferredReplayed`.
     package mutating func deferredAssigned(_ id: AssignmentID, partition: Int32) {
-        if deferral.table.count == 0 { book.witness.beginAnew() }
-        deferral.assigned(id, partition: partition, &book.tracker)
+        if deferral.table.count == 0 { state.witness.beginAnew() }
+        deferral.assigned(id, partition: partition, &state.tracker)
     }
 
     /// The partition has been read to its end. Without effect for one that is not ours, or none of
     /// `deferred`.
     package mutating func deferredReplayed(_ id: AssignmentID, now: Now) {
         guard deferral.assignments.isOpen(id) else { return }
-        deferral.replayed(id, &book, &outbox, now: now)
+        deferral.replayed(id, &state, &outbox, now: now)
     }
 
     /// Partitions, of whichever topics, are no longer ours. Pushes for their events are still sent,
@@ -130,19 +130,19 @@ package struct PushPipeline: ~Copyable {
     /// for a partition that was given up before.
     package mutating func unassigned(_ ids: [AssignmentID]) {
         let ofDeferred = ids.filter { deferral.assignments.isOpen($0) }
-        if !ofDeferred.isEmpty { deferral.unassigned(ofDeferred, &book, &outbox) }
-        for id in ids where book.tracker.isOpen(id) {
-            fanOut.forgetWithheld(of: book.source(book.tracker.nextPosition(id)))
-            book.tracker.close(id)
+        if !ofDeferred.isEmpty { deferral.unassigned(ofDeferred, &state, &outbox) }
+        for id in ids where state.tracker.isOpen(id) {
+            fanOut.forgetWithheld(of: state.source(state.tracker.nextPosition(id)))
+            state.tracker.close(id)
             late.inherited.unassigned(id)
         }
-        fanOut.abandonWalks(book)
+        fanOut.abandonWalks(state)
     }
 
     /// The offset to store for this partition: everything below it has ended. Nil where there is
     /// none to store: the partition is not ours any more, or is of `deferred`.
     package mutating func committableOffset(_ id: AssignmentID, now: Now) -> Int64? {
-        isOfEvents(id) ? book.tracker.committableOffset(id, now: now.monotonic) : nil
+        isOfEvents(id) ? state.tracker.committableOffset(id, now: now.monotonic) : nil
     }
 
     /// What to tell the next owner of this partition beside the committable offset; nil where that
@@ -150,12 +150,12 @@ package struct PushPipeline: ~Copyable {
     package mutating func commitNote(_ id: AssignmentID, now: Now) -> CommitNote? {
         guard let committableOffset = committableOffset(id, now: now) else { return nil }
         var note = CommitNote(
-            endedOffset: book.tracker.endedOffset(id), registrations: late.registrations.cursor)
-        let nextOffset = book.tracker.nextOffset(id)
+            endedOffset: state.tracker.endedOffset(id), registrations: late.registrations.cursor)
+        let nextOffset = state.tracker.nextOffset(id)
         // While a late entry waits for a slot, what it is owed has no claim yet.
         var places =
             late.isEmpty
-            ? fanOut.walks.places.places(of: id, book.tracker).map {
+            ? fanOut.walks.places.places(of: id, state.tracker).map {
                 CommitNote.Place(offset: $0.offset, place: $0.place)
             } : []
         // What the owner before has said is true for ever, and this worker may not have come as far.
@@ -181,11 +181,11 @@ package struct PushPipeline: ~Copyable {
     /// push.
     package func isDrained(_ id: AssignmentID) -> Bool {
         if deferral.assignments.isOpen(id) { return deferral.isDrained(id, outbox) }
-        return !book.tracker.isOpen(id) || book.tracker.isDrained(id)
+        return !state.tracker.isOpen(id) || state.tracker.isDrained(id)
     }
 
     private func isOfEvents(_ id: AssignmentID) -> Bool {
-        book.tracker.isOpen(id) && !deferral.assignments.isOpen(id)
+        state.tracker.isOpen(id) && !deferral.assignments.isOpen(id)
     }
 
     // MARK: Records are read
@@ -195,7 +195,7 @@ package struct PushPipeline: ~Copyable {
     /// the other. Everything that was noted is fetched when the first record is read, so note
     /// several.
     package mutating func prefetch(key: UnsafeRawBufferPointer, binding: Int) {
-        fanOut.prefetch(key: key, binding: binding, book)
+        fanOut.prefetch(key: key, binding: binding, state)
     }
 
     /// The schema that must be known before the record can be read; nil if there is none. Otherwise
@@ -217,30 +217,30 @@ package struct PushPipeline: ~Copyable {
     ) {
         fanOut.read(
             record, of: id, offset: offset, now: now, header: header, headers: headers,
-            &book, &late, &outbox, deferral)
+            &state, &late, &outbox, deferral)
     }
 
     // MARK: Canaries
 
     /// The operator's own events, for the status.
-    package var canary: Canary { book.canary }
+    package var canary: Canary { state.canary }
 
     /// When `nextCanary` wants to be asked again.
-    package var canaryLooksAt: MonotonicTime { book.canary.looksAt }
+    package var canaryLooksAt: MonotonicTime { state.canary.looksAt }
 
     /// The next canary, if it is due: see `Canary.next`.
     package mutating func nextCanary(partitions: [Int32]?, now: Now) -> Canary.Record? {
-        book.canary.next(partitions: partitions, now: now)
+        state.canary.next(partitions: partitions, now: now)
     }
 
     /// Kafka has acknowledged a canary; or has not, for this reason.
     package mutating func canaryAcknowledged(_ number: UInt64, refusal: String?) {
-        book.canary.acknowledged(number, refusal: refusal)
+        state.canary.acknowledged(number, refusal: refusal)
     }
 
     /// The operator asked for this record not to be read (`kafka.skip`).
     package mutating func skippedRecord(of id: AssignmentID, offset: Int64, now: Now) {
-        let position = book.tracker.received(id, offset: offset, now: now.monotonic)
+        let position = state.tracker.received(id, offset: offset, now: now.monotonic)
         fanOut.tally.ended(.skipped, topic: Int(position.topic))
     }
 
@@ -250,17 +250,17 @@ package struct PushPipeline: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
         partition: Int32, offset: Int64, now: Now
     ) -> UnreadableRecord? {
-        let problem = index.registration(key: key, value: value, timestamp: timestamp, &book)
-        book.witness.read(timestamp, now: now)
+        let problem = index.registration(key: key, value: value, timestamp: timestamp, &state)
+        state.witness.read(timestamp, now: now)
         late.registrationRead(
             problem == nil ? index.changes.registration : nil, partition: partition, offset: offset)
         if let problem { return problem.isLeftOut ? nil : problem }
         if !index.changes.isEmpty {
-            late.registrationApplied(index.changes, &fanOut, &book, deferral, now: now)
+            late.registrationApplied(index.changes, &fanOut, &state, deferral, now: now)
         }
         // Walks and late requests name kinds by number; what is remembered of events, by name.
-        if book.audience.hasUnusedKinds, fanOut.walks.isEmpty, late.isEmpty {
-            book.audience.reclaimKinds()
+        if state.audience.hasUnusedKinds, fanOut.walks.isEmpty, late.isEmpty {
+            state.audience.reclaimKinds()
         }
         return nil
     }
@@ -270,7 +270,7 @@ package struct PushPipeline: ~Copyable {
     package mutating func suppressionRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime
     ) -> UnreadableRecord? {
-        index.suppression(key: key, value: value, timestamp: timestamp, &book)
+        index.suppression(key: key, value: value, timestamp: timestamp, &state)
     }
 
     /// A record of the controls topic was read.
@@ -282,7 +282,7 @@ package struct PushPipeline: ~Copyable {
             try restrictions.read(key: key, value: value)
         } catch {
             if error.isLeftOut { return nil }
-            book.setAside.add(.restrictions, error.code)
+            state.setAside.add(.restrictions, error.code)
             return error
         }
         return nil
@@ -306,13 +306,13 @@ package struct PushPipeline: ~Copyable {
         _ record: DeferredRecord, of id: AssignmentID, now: Now
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
-            try deferral.read(record, of: id, &book, &outbox, breakers, now: now)
+            try deferral.read(record, of: id, &state, &outbox, breakers, now: now)
         } catch {
             if error.isLeftOut { return nil }
-            book.setAside.add(.deferred, error.code)
+            state.setAside.add(.deferred, error.code)
             return error
         }
-        book.counters.deferredRead += 1
+        state.counters.deferredRead += 1
         return nil
     }
 
@@ -323,12 +323,12 @@ package struct PushPipeline: ~Copyable {
     /// A record of the partition of `deferredReading`. One that cannot be read was told of when it was
     /// read for the first time.
     package mutating func deferredReadAgain(_ record: DeferredRecord, now: Now) {
-        try? deferral.readAgain(record, &book, &outbox, breakers, now: now)
+        try? deferral.readAgain(record, &state, &outbox, breakers, now: now)
     }
 
     /// The partition of `deferredReading` has no record between the last one and this offset.
     package mutating func deferredReadAgain(upTo offset: Int64, now: Now) {
-        deferral.readAgain(upTo: offset, &book, &outbox, now: now)
+        deferral.readAgain(upTo: offset, &state, &outbox, now: now)
     }
 
     // MARK: Pushes go out
@@ -336,7 +336,7 @@ package struct PushPipeline: ~Copyable {
     /// Moves the walks that are under way by up to `steps` tokens, or until there is no room.
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
-        fanOut.advance(steps: steps, now: now, &book, deferral)
+        fanOut.advance(steps: steps, now: now, &state, deferral)
     }
 
     /// What became of a push that was handed over.
@@ -344,7 +344,7 @@ package struct PushPipeline: ~Copyable {
     @discardableResult
     package mutating func outcome(_ outcome: PushOutcome, now: Now) -> PoolID {
         handover.outcomeArrived(
-            outcome, areWalking: fanOut.walks.payloadWalks > 0, &book, &breakers, &deferral,
+            outcome, areWalking: fanOut.walks.payloadWalks > 0, &state, &breakers, &deferral,
             &outbox, now: now)
     }
 
@@ -360,7 +360,7 @@ package struct PushPipeline: ~Copyable {
 
     /// Kafka has the record: what waited for it is released.
     package mutating func acknowledged(_ ticket: UInt64) {
-        let announced = outbox.acknowledged(ticket, &book.tracker)
+        let announced = outbox.acknowledged(ticket, &state.tracker)
         if let announced { deferral.announced(announced, ticket: ticket) }
     }
 
@@ -369,13 +369,13 @@ package struct PushPipeline: ~Copyable {
     /// suppression or a record of `deferred` that is no longer true is given up: it must not become
     /// the last record of its key.
     package mutating func refused(_ ticket: UInt64) {
-        book.counters.recordsRefused += 1
+        state.counters.recordsRefused += 1
         guard let refused = outbox.refused(ticket) else { return }
-        if refused.suppression.map({ !book.isLatest($0) }) ?? deferral.isObsolete(refused) {
-            let withdrawn = outbox.acknowledged(ticket, &book.tracker)
+        if refused.suppression.map({ !state.isLatest($0) }) ?? deferral.isObsolete(refused) {
+            let withdrawn = outbox.acknowledged(ticket, &state.tracker)
             if let withdrawn { deferral.notAnnounced(withdrawn, ticket: ticket) }
         } else {
-            outbox.produceAgain(refused, &book.tracker)
+            outbox.produceAgain(refused, &state.tracker)
         }
     }
 
@@ -383,19 +383,19 @@ package struct PushPipeline: ~Copyable {
     /// but its reason and its source; if that is too large, or it is a suppression, the record is
     /// given up.
     package mutating func tooLarge(_ ticket: UInt64) {
-        book.counters.recordsRefused += 1
-        guard let deferred = outbox.tooLarge(ticket, &book) else { return }
+        state.counters.recordsRefused += 1
+        guard let deferred = outbox.tooLarge(ticket, &state) else { return }
         if let announced = deferred.announces {
             // The record that it is made of was not too large, so this one hardly is.
-            book.counters.recordsAbandoned += 1
+            state.counters.recordsAbandoned += 1
             return deferral.announced(announced, ticket: ticket)
         }
-        deferral.tooLarge(deferred, &book, &outbox)
+        deferral.tooLarge(deferred, &state, &outbox)
     }
 
     /// Writes the letters whose time has come; all of them when the worker is about to stop.
     package mutating func flushDeadLetters(now: Now, all: Bool) {
-        outbox.flushLetters(&book, now: now, all: all)
+        outbox.flushLetters(&state, now: now, all: all)
     }
 
     // MARK: Time
@@ -404,23 +404,23 @@ package struct PushPipeline: ~Copyable {
     /// have gone silent. Called once a turn.
     package mutating func advance(now: Now) {
         handover.beginTurn()
-        book.witness.look(now: now)
-        restrictions.advance(&book, &breakers, &fanOut, now: now)
+        state.witness.look(now: now)
+        restrictions.advance(&state, &breakers, &fanOut, now: now)
         breakers.earnQuotas(now: now.monotonic)
-        book.pushes.wake(now: now.monotonic)
+        state.pushes.wake(now: now.monotonic)
         breakers.lookForSilence(now: now.monotonic)
         breakers.sweep(now: now.monotonic)
-        late.forget(&book, now: now)
+        late.forget(&state, now: now)
         deferral.order.forget(now: now.monotonic)
         outbox.tickets.shares.look(now: now.monotonic)
-        late.sendOwed(&fanOut, &book, deferral, now: now)
-        fanOut.fanOutRefusedShards(&book, &outbox, now: now)
-        outbox.watchLetters(&book, now: now)
-        outbox.flushLetters(&book, now: now, all: false)
-        deferral.deferWhatWaits(&book, &outbox, breakers, now: now)
-        deferral.sendDue(&book, &outbox, breakers, now: now)
-        if book.traces.isFollowing {
-            book.traces.sweep(now: now.monotonic, book.tracker, fanOut.walks)
+        late.sendOwed(&fanOut, &state, deferral, now: now)
+        fanOut.fanOutRefusedShards(&state, &outbox, now: now)
+        outbox.watchLetters(&state, now: now)
+        outbox.flushLetters(&state, now: now, all: false)
+        deferral.deferWhatWaits(&state, &outbox, breakers, now: now)
+        deferral.sendDue(&state, &outbox, breakers, now: now)
+        if state.traces.isFollowing {
+            state.traces.sweep(now: now.monotonic, state.tracker, fanOut.walks)
         }
     }
 
@@ -430,13 +430,13 @@ package struct PushPipeline: ~Copyable {
         if handover.isCutShort { return now.monotonic }
         if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
         var due = min(
-            min(book.pushes.nextWake, outbox.letters.nextDue, outbox.repeated.nextDue),
+            min(state.pushes.nextWake, outbox.letters.nextDue, outbox.repeated.nextDue),
             min(
                 deferral.table.nextDue, breakers.nextDue(now: now.monotonic),
-                fanOut.nextPaced(book)))
+                fanOut.nextPaced(state)))
         due = deferral.nextReading(now: now.monotonic).map { min(due, $0) } ?? due
         // What waits for a limit waits in a queue, or as a row whose time has come.
-        guard book.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }
+        guard state.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }
         return min(due, breakers.nextQuota)
     }
 }

@@ -56,7 +56,7 @@ internal import Testing
 
     private func put(_ body: String) async -> HTTPAnswer {
         await admin.answer(
-            HTTPQuestion(method: .put, path: "/log-level", body: Array(body.utf8)))
+            HTTPRequest(method: .put, path: "/log-level", body: Array(body.utf8)))
     }
 
     @Test(arguments: [
@@ -73,7 +73,7 @@ internal import Testing
             log.lines.withLock { $0 } == [
                 "an operator has changed the level of the log: info -> \(level)"
             ])
-        #expect(await admin.answer(HTTPQuestion(path: "/log-level")) == answer)
+        #expect(await admin.answer(HTTPRequest(path: "/log-level")) == answer)
     }
 
     @Test func `a change between levels that hide a notice is logged`() async {
@@ -100,20 +100,20 @@ internal import Testing
 
     /// Nobody answers here for the planner.
     @Test func `a status without the planner is shown as an old one, with why`() async throws {
-        let answer = await admin.answer(HTTPQuestion(path: "/status"))
+        let answer = await admin.answer(HTTPRequest(path: "/status"))
         #expect(answer.status == 503)
         let report = try #require(StatusReport(json: answer.body))
         #expect(report.phase == "replaying")
         #expect(report.problems.map(\.severity) == [.warning])
         #expect(report.summary.hasPrefix("The planner has not answered for 2 s"))
         #expect(
-            await admin.answer(HTTPQuestion(method: .put, path: "/status")).headers["Allow"]
+            await admin.answer(HTTPRequest(method: .put, path: "/status")).headers["Allow"]
                 == "GET")
     }
 
     @Test func `a path or a method that is not served is refused`() async {
-        #expect(await admin.answer(HTTPQuestion(path: "/metrics")).status == 404)
-        let answer = await admin.answer(HTTPQuestion(method: .post, path: "/log-level"))
+        #expect(await admin.answer(HTTPRequest(path: "/metrics")).status == 404)
+        let answer = await admin.answer(HTTPRequest(method: .post, path: "/log-level"))
         #expect(answer.status == 405)
         #expect(
             HTTPAnswer.notAllowed(but: [.get]).body == Array("only GET is allowed here\n".utf8))

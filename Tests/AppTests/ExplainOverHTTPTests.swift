@@ -16,12 +16,12 @@ internal import Testing
     private static let token: [UInt8] = [0xAB, 0xCD, 0xEF]
     private static let tokenID = Hexadecimal.encode(SHA256Digest.of(token).prefix(8))
 
-    private func get(_ query: [String: String]) -> HTTPQuestion {
-        HTTPQuestion(path: "/explain", query: query)
+    private func get(_ query: [String: String]) -> HTTPRequest {
+        HTTPRequest(path: "/explain", query: query)
     }
 
-    private func post(_ body: String) -> HTTPQuestion {
-        HTTPQuestion(method: .post, path: "/explain", body: Array(body.utf8))
+    private func post(_ body: String) -> HTTPRequest {
+        HTTPRequest(method: .post, path: "/explain", body: Array(body.utf8))
     }
 
     private func text(_ answer: HTTPAnswer) -> String {
@@ -52,7 +52,7 @@ internal import Testing
 
     /// The answer to a question, while the planner turns on this thread.
     private func ask(
-        _ question: HTTPQuestion, _ planner: PlannerLoopFixture
+        _ question: HTTPRequest, _ planner: PlannerLoopFixture
     ) async throws -> HTTPAnswer {
         let source = ExplainSource(planner.control, plan: planner.loop.plan)
         let answer = AnswerBox()
@@ -99,7 +99,7 @@ internal import Testing
         question.key = Array("door".utf8)
         question.headers = [("ce_specversion", Array("1.0".utf8))]
         let plain = try await ask(
-            HTTPQuestion(method: .post, path: "/explain", body: question.body), planner)
+            HTTPRequest(method: .post, path: "/explain", body: question.body), planner)
         let other = try #require(ExplainJSON.value(EventReply.self, in: plain.body))
         #expect(other.results.map(\.pushType) == ["controls"])
 
@@ -145,7 +145,7 @@ internal import Testing
         let source = ExplainSource(WorkerControl(), plan: WorkerPlan(try configuration("")))
         let answer = await source.answer(post(body))
         #expect(answer.status == 400 && text(answer).contains(remedy))
-        let method = HTTPQuestion(method: .delete, path: "/explain")
+        let method = HTTPRequest(method: .delete, path: "/explain")
         #expect(await source.answer(method).status == 405)
     }
 
@@ -155,7 +155,7 @@ internal import Testing
         let source = ExplainSource(WorkerControl(), plan: WorkerPlan(try configuration("")))
         let body = Array(#"{"key":"a"#.utf8) + [0xFF] + Array(#""}"#.utf8)
         let answer = await source.answer(
-            HTTPQuestion(method: .post, path: "/explain", body: body))
+            HTTPRequest(method: .post, path: "/explain", body: body))
         #expect(answer.status == 400 && text(answer).contains("is not UTF-8"))
         let question = try EventQuestion(
             body: Array(#"{"key":"a","value":null,"valueBase64":"AA==","headers":null}"#.utf8))

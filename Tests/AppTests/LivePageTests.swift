@@ -16,7 +16,7 @@ internal import Testing
         #expect(LivePage.paths == Set(files.map { $0 == "/page.html" ? "/" : String($0) }))
         for file in files {
             let path = file == "/page.html" ? "/" : String(file)
-            let answer = try #require(LivePage.answer(HTTPQuestion(path: path)))
+            let answer = try #require(LivePage.answer(HTTPRequest(path: path)))
             let text = try Repository.text(Self.folder + file)
             #expect(String(decoding: answer.body, as: UTF8.self) == text)
             let type = try #require(file.split(separator: ".").last.flatMap { types[String($0)] })
@@ -28,7 +28,7 @@ internal import Testing
     @Test func `a browser is told to load the page's own files and to ask its server, no other`()
         throws
     {
-        let answer = try #require(LivePage.answer(HTTPQuestion(path: "/")))
+        let answer = try #require(LivePage.answer(HTTPRequest(path: "/")))
         let policy = try #require(answer.headers["Content-Security-Policy"])
         let rules = policy.split(separator: "; ")
         #expect(rules.contains("default-src 'none'"))
@@ -60,8 +60,8 @@ internal import Testing
 
     @Test func `a path of something else is none of the page's, nor is another method`() {
         for path in ["/status", "/page", "/Assets/page.js", "/page.html", ""] {
-            #expect(LivePage.answer(HTTPQuestion(path: path)) == nil)
+            #expect(LivePage.answer(HTTPRequest(path: path)) == nil)
         }
-        #expect(LivePage.answer(HTTPQuestion(method: .put, path: "/page.js"))?.status == 405)
+        #expect(LivePage.answer(HTTPRequest(method: .put, path: "/page.js"))?.status == 405)
     }
 }

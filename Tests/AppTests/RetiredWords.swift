@@ -28,6 +28,14 @@ struct RetiredWord: Sendable, CustomTestStringConvertible {
             instead: "suppression (why a dead token is sent nothing), or result (of a check)",
             example: "writeVerdict"),
         RetiredWord(
+            word: "push book", pattern: "(?i)push ?book",
+            instead: "PipelineState (what the parts of the pipeline share)",
+            example: "PushBook"),
+        RetiredWord(
+            word: "HTTP question", pattern: "(?i)HTTP ?question",
+            instead: "HTTPRequest",
+            example: "HTTPQuestion"),
+        RetiredWord(
             word: "foresee", pattern: "(?i)(?<!un)fore(see|saw)",
             instead: "prefetch",
             example: "keys are foreseen", legitimate: "an unforeseen end"),

@@ -33,14 +33,14 @@ import Testing
     private static func answer<Answer: Decodable>(
         _ path: String, as type: Answer.Type = Answer.self
     ) async throws -> Answer {
-        let answer = await page.answer(HTTPQuestion(path: path))
+        let answer = await page.answer(HTTPRequest(path: path))
         #expect(answer.status == 200 && answer.contentType == "application/json")
         return try JSONDecoder().decode(Answer.self, from: Data(answer.body))
     }
 
     @Test func `the demo's page is the worker's, with all workers to choose from`() async throws {
-        let page = await Self.page.answer(HTTPQuestion(path: "/"))
-        #expect(page == LivePage.answer(HTTPQuestion(path: "/")))
+        let page = await Self.page.answer(HTTPRequest(path: "/"))
+        #expect(page == LivePage.answer(HTTPRequest(path: "/")))
         let fleet: Fleet = try await Self.answer("/fleet")
         #expect(fleet.workers.map(\.name) == ["worker 1", "worker 2"])
         #expect(fleet.workers.map(\.status) == ["workers/1/status", "workers/2/status"])
@@ -49,7 +49,7 @@ import Testing
 
     @Test func `before the workers start, the demo's page has none to choose from`() async throws {
         let page = DemoPage(.init(workerPorts: []))
-        let answer = await page.answer(HTTPQuestion(path: "/fleet"))
+        let answer = await page.answer(HTTPRequest(path: "/fleet"))
         #expect(answer.status == 200)
         #expect(try JSONDecoder().decode(Fleet.self, from: Data(answer.body)).workers.isEmpty)
     }
@@ -68,11 +68,11 @@ import Testing
     }
 
     @Test func `a worker that does not listen yet is said to be starting`() async {
-        let answer = await Self.page.answer(HTTPQuestion(path: "/workers/2/status"))
+        let answer = await Self.page.answer(HTTPRequest(path: "/workers/2/status"))
         #expect(answer.status == 503)
         #expect(String(decoding: answer.body, as: UTF8.self) == "it is starting\n")
         for path in ["/workers/0/status", "/workers/3/status", "/workers/1", "/status", "/x"] {
-            #expect(await Self.page.answer(HTTPQuestion(path: path)) == .notFound, "\(path)")
+            #expect(await Self.page.answer(HTTPRequest(path: path)) == .notFound, "\(path)")
         }
     }
 }

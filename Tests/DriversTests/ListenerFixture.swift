@@ -9,12 +9,12 @@ internal import Synchronization
 
 /// A listener on a port of its own for the time of one test.
 final class ListenerFixture: Sendable {
-    let questions = Mutex<[HTTPQuestion]>([])
+    let questions = Mutex<[HTTPRequest]>([])
     /// The requests that were answered by their head alone, as `PUT 401`.
     let refused = Mutex<[String]>([])
     /// A value, since the last closure of the call says the limits.
     struct Admission {
-        let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
+        let decide: @Sendable (HTTPRequest) -> HTTPAdmission
     }
 
     /// As `latch` it holds the listener's thread at each answer to `/here` until it is opened, as `hold` each

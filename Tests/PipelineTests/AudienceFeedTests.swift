@@ -60,7 +60,7 @@ internal import Testing
         setAside.unroutable = 1
         setAside.outOfBounds = 2
         setAside.withoutKind = 4
-        for _ in 0..<2 { fixture.book.add(setAside) }
+        for _ in 0..<2 { fixture.state.add(setAside) }
         #expect(fixture.counters.registrationRowsSetAside == 6)
         #expect(fixture.counters.registrationRowsWithoutKind == 8)
     }

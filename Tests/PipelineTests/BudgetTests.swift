@@ -71,7 +71,7 @@ internal import Testing
     /// How long until the token's window ends.
     private func untilWindowEnd(_ token: [UInt8] = [1, 2]) -> Duration {
         let end = token.withUnsafeBytes {
-            pipeline.pipeline.book.budgets.windowEnd($0, .controls, now: pipeline.now.wall)
+            pipeline.pipeline.state.budgets.windowEnd($0, .controls, now: pipeline.now.wall)
         }
         return end - pipeline.now.wall
     }
@@ -231,9 +231,9 @@ internal import Testing
     func `without room for deferred pushes it is sent`(isTableFull: Bool) {
         spendBudget()
         if isTableFull {
-            pipeline.pipeline.book.settings.deferredMax = 0
+            pipeline.pipeline.state.settings.deferredMax = 0
         } else {
-            pipeline.pipeline.book.settings.deferralBytesMax = 0
+            pipeline.pipeline.state.settings.deferralBytesMax = 0
         }
         #expect(send() == 1)
     }
@@ -241,7 +241,7 @@ internal import Testing
     @Test func `a budget that is lifted holds nothing back any more`() throws {
         spendBudget()
         #expect(send() == 0)
-        var settings = pipeline.pipeline.book.settings
+        var settings = pipeline.pipeline.state.settings
         settings.budgets = BudgetSettings()
         try pipeline.pipeline.adopt(settings, bindings: [.standard])
         #expect(send() == 1)
@@ -255,7 +255,7 @@ internal import Testing
 
     @Test func `another budget begins to count anew`() throws {
         spendBudget()
-        var settings = pipeline.pipeline.book.settings
+        var settings = pipeline.pipeline.state.settings
         settings.budgets.limits[Int(PushType.controls.rawValue)] = 2
         settings.budgets.isThinning = false
         try pipeline.pipeline.adopt(settings, bindings: [.standard])
@@ -298,15 +298,15 @@ internal import Testing
             let token: [UInt8] = [number, 1]
             let (own, others) = token.withUnsafeBytes { bytes in
                 (
-                    pipeline.pipeline.book.budgets.windowEnd(
+                    pipeline.pipeline.state.budgets.windowEnd(
                         bytes, .controls, now: pipeline.now.wall),
-                    other.pipeline.book.budgets.windowEnd(
+                    other.pipeline.state.budgets.windowEnd(
                         bytes, .controls, now: pipeline.now.wall)
                 )
             }
             #expect(own == others)
             let next = token.withUnsafeBytes {
-                pipeline.pipeline.book.budgets.windowEnd($0, .controls, now: own)
+                pipeline.pipeline.state.budgets.windowEnd($0, .controls, now: own)
             }
             #expect(next - own == Self.hour * 6)
             ends.insert(own.milliseconds)

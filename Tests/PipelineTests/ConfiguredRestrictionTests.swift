@@ -45,7 +45,7 @@ internal import Testing
         fixture.pass(.seconds(60))
         #expect(fixture.take().isEmpty)
         #expect(fixture.pipeline.restrictions.inForce[Self.home]?.by == ConfiguredRestriction.by)
-        var settings = fixture.pipeline.book.settings
+        var settings = fixture.pipeline.state.settings
         settings.restrictions = []
         try fixture.pipeline.adopt(settings, bindings: [.standard])
         fixture.pass(.milliseconds(1))

@@ -105,8 +105,8 @@ internal import Testing
         pipeline.answer(pipeline.take(1)[0], 403, .invalidProviderToken)
         pipeline.pass(.milliseconds(10))
         let probes = max(
-            HoldWatch.probesKept, pipeline.pipeline.book.settings.deferredSlots / 16)
-        #expect(pipeline.pipeline.book.pushes.deferredShareCount == probes)
+            HoldWatch.probesKept, pipeline.pipeline.state.settings.deferredSlots / 16)
+        #expect(pipeline.pipeline.state.pushes.deferredShareCount == probes)
         writeOthers()
         let sent = othersSent {
             for push in pipeline.take(1, pool: 0) {
@@ -131,10 +131,10 @@ internal import Testing
     @Test func `what an operator pauses gives them back`() {
         writeBacklog(apps: apps[...])
         pipeline.pass(.milliseconds(10))
-        #expect(pipeline.pipeline.book.pushes.deferredShareCount > 0)
+        #expect(pipeline.pipeline.state.pushes.deferredShareCount > 0)
         for app in apps { pipeline.restrict(.pushes(app: app, tokenClass: nil), .pause) }
         for _ in 0..<3 { pipeline.pass(.milliseconds(10)) }
-        #expect(pipeline.pipeline.book.pushes.deferredShareCount == 0)
+        #expect(pipeline.pipeline.state.pushes.deferredShareCount == 0)
         pipeline.checkInvariants()
     }
 }

@@ -74,7 +74,7 @@ internal import Testing
         let hold = fixture.holdOne()
         let waits = !fixture.visit("d", hold: hold)
         #expect(waits && fixture.holders == 3, "the caller still has the claim")
-        fixture.book.release([hold])
+        fixture.state.release([hold])
         fixture.checkInvariants()
     }
 
@@ -118,7 +118,7 @@ internal import Testing
         let fixture = PartsFixture()
         fixture.registerControls(1, shows: "door")
         for number in 0..<100 as Range<UInt8> {
-            [number].withUnsafeBytes { fixture.fanOut.prefetch(key: $0, binding: 0, fixture.book) }
+            [number].withUnsafeBytes { fixture.fanOut.prefetch(key: $0, binding: 0, fixture.state) }
         }
         // It traps where more are noted.
         fixture.event("door")
@@ -152,7 +152,7 @@ internal import Testing
         fixture.event("hot")
         fixture.refuseRecords()
         for count in 1...2 {
-            fixture.fanOut.fanOutRefusedShards(&fixture.book, &fixture.outbox, now: fixture.now)
+            fixture.fanOut.fanOutRefusedShards(&fixture.state, &fixture.outbox, now: fixture.now)
             fixture.checkInvariants()
             #expect(fixture.walks == 1 && fixture.counters.shardsRefused == count)
             _ = fixture.advance()

@@ -199,7 +199,7 @@ internal import Testing
         for n in 1...40 as ClosedRange<UInt8> { owner.write(n) }
         owner.deferred.read()
         #expect(owner.pipeline.load.deferred == HoldWatch.probesKept)
-        owner.pipeline.pipeline.book.settings.deferredMax = 100
+        owner.pipeline.pipeline.state.settings.deferredMax = 100
         owner.resume()
         owner.pipeline.pass(.milliseconds(100))
         owner.readAgain(limit: 20)
@@ -218,7 +218,7 @@ internal import Testing
         for n in 1...40 as ClosedRange<UInt8> { owner.write(n) }
         owner.deferred.read()
         #expect(owner.pipeline.load.deferred == HoldWatch.probesKept)
-        owner.pipeline.pipeline.book.settings.deferredMax = 100
+        owner.pipeline.pipeline.state.settings.deferredMax = 100
         owner.resume()
         owner.pipeline.pass(.milliseconds(100))
         owner.readAgain(limit: 20)

@@ -72,14 +72,14 @@ internal import Testing
         fixture.event("s")
         let pushes = fixture.take()
         let slot = pushes.first { $0.token == token }!.slot
-        let isCopied = pushes.map { fixture.book.slab.push($0.slot).pointee.longToken != nil }
+        let isCopied = pushes.map { fixture.state.slab.push($0.slot).pointee.longToken != nil }
         #expect(isCopied == pushes.map { $0.slot == slot }, "a short token is in the slab")
         // The audience frees the token's row, and gives its memory to another.
         fixture.register("A")
         fixture.register("B", [.control(token.reversed(), shows: ["s"])])
-        #expect(Array(fixture.book.slab.token(slot)) == token)
+        #expect(Array(fixture.state.slab.token(slot)) == token)
         for push in pushes { fixture.answer(push, 503, .serviceUnavailable) }
-        #expect(fixture.book.slab.push(slot).pointee.longToken == nil)
+        #expect(fixture.state.slab.push(slot).pointee.longToken == nil)
     }
 
     @Test func `the hand-over gives a push the same apns-id on every worker`() {
@@ -143,7 +143,7 @@ internal import Testing
         let counted = fixture.counters.named.filter { outcomes.contains($0.name) && $0.value != 0 }
         #expect(counted.map(\.name) == (course.counter.map { [$0] } ?? []))
         #expect(counted.allSatisfy { $0.value == 1 })
-        let attempts = fixture.pushes == 0 ? nil : Int(fixture.book.pushes[slot].attempts)
+        let attempts = fixture.pushes == 0 ? nil : Int(fixture.state.pushes[slot].attempts)
         #expect(attempts == course.attempts)
         #expect(fixture.takeRecordTopics() == course.records)
         let (hasLetter, isBlocked) = (

@@ -39,10 +39,10 @@ internal import Testing
         let (bytes, payload) = (fixture.rememberedBytes, fixture.payloadBytes)
         #expect(bytes > 0 && payload > 0)
         fixture.pass(Self.grace)
-        fixture.late.forget(&fixture.book, now: fixture.now)
+        fixture.late.forget(&fixture.state, now: fixture.now)
         #expect(fixture.rememberedBytes == bytes && fixture.payloadBytes == payload)
         fixture.pass(.milliseconds(1))
-        fixture.late.forget(&fixture.book, now: fixture.now)
+        fixture.late.forget(&fixture.state, now: fixture.now)
         fixture.checkInvariants()
         #expect(fixture.rememberedBytes == 0 && fixture.payloadBytes == 0)
     }
@@ -62,10 +62,10 @@ internal import Testing
     @Test func `late registrations are looked for only once an event has been read`() {
         let fixture = fixture()
         fixture.event("door")
-        fixture.book.sequence = 0
+        fixture.state.sequence = 0
         fixture.registerControls(1, shows: "door", from: 1)
         #expect(fixture.pushes == 1, "a replay of registrations asks for nothing")
-        fixture.book.sequence = 1
+        fixture.state.sequence = 1
         fixture.registerControls(1, shows: "door", from: 2)
         #expect(fixture.pushes == 2)
     }
@@ -80,14 +80,14 @@ internal import Testing
         let bytes = fixture.rememberedBytes
         #expect(fixture.owed == 1 && fixture.pushes == 1)
         fixture.pass(.seconds(3))
-        fixture.late.forget(&fixture.book, now: fixture.now)
+        fixture.late.forget(&fixture.state, now: fixture.now)
         fixture.sendOwed()
         #expect(fixture.owed == 1 && fixture.rememberedBytes == bytes)
         #expect(fixture.deliverAll() == [[9]])
         #expect(fixture.committableOffset == 0, "the entry holds what is past its grace")
         fixture.sendOwed()
         #expect(fixture.owed == 0 && fixture.deliverAll() == [[1]])
-        fixture.late.forget(&fixture.book, now: fixture.now)
+        fixture.late.forget(&fixture.state, now: fixture.now)
         #expect(fixture.rememberedBytes == 0 && fixture.committableOffset == 2)
     }
 

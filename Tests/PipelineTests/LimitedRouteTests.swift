@@ -44,7 +44,7 @@ internal import Testing
         let (fixture, deferred) = fixture(controls: 600)
         fixture.event("all")
         for _ in 0..<10 { fixture.pass(.milliseconds(100)) }
-        #expect(fixture.pipeline.book.pushes.queuedCount <= Self.slots / 16)
+        #expect(fixture.pipeline.state.pushes.queuedCount <= Self.slots / 16)
         #expect(deferred.produce().deferred.count >= 500)
         fixture.event("w")
         #expect(fixture.take().contains { $0.token == [200] })
@@ -60,7 +60,7 @@ internal import Testing
             _ = fixture.deliverAll()
         }
         #expect(fixture.load.deferred > 500)
-        #expect(fixture.pipeline.book.pushes.deferredShareCount <= HoldWatch.probesKept)
+        #expect(fixture.pipeline.state.pushes.deferredShareCount <= HoldWatch.probesKept)
     }
 
     @Test func `a drain defers what waits for a limit`() {

@@ -54,7 +54,7 @@ internal import Testing
     ) throws {
         let change = Self.changes.first { $0.key == name }!.value
         var busy = BusyPipeline(seed: seed)
-        let settings = busy.fixture.pipeline.book.settings
+        let settings = busy.fixture.pipeline.state.settings
         var lowered = settings
         change(&lowered)
         for _ in 0..<4 {

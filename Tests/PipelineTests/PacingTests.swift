@@ -163,7 +163,7 @@ internal import Testing
         #expect(worker.deliver() == 1)
         worker.pipeline.event("door")
         #expect(worker.deliver() == 0)
-        var settings = worker.pipeline.pipeline.book.settings
+        var settings = worker.pipeline.pipeline.state.settings
         settings.minimumGaps = MinimumGaps()
         try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
         #expect(worker.deliver() == 1)
@@ -298,7 +298,7 @@ internal import Testing
         worker.deferred.read()
         #expect(worker.deliver() == 1)
         worker.pipeline.pass(.seconds(1))
-        var settings = worker.pipeline.pipeline.book.settings
+        var settings = worker.pipeline.pipeline.state.settings
         settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(90)
         try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
         #expect(worker.deliver() == 0)
@@ -345,7 +345,7 @@ internal import Testing
         }
         deferred.read()
         pipeline.pass(.zero)
-        let slots = pipeline.pipeline.book.settings.deferredSlots
+        let slots = pipeline.pipeline.state.settings.deferredSlots
         #expect(pipeline.takeRecords().count == slots - slots / 4)
     }
 

@@ -13,10 +13,10 @@ extension PartsFixture {
     func feedRegistration(key: [UInt8], value: [UInt8]?) -> UnreadableRecord? {
         key.withUnsafeBytes { key in
             guard let value else {
-                return feed.registration(key: key, value: nil, timestamp: now.wall, &book)
+                return feed.registration(key: key, value: nil, timestamp: now.wall, &state)
             }
             return value.withUnsafeBytes {
-                feed.registration(key: key, value: $0, timestamp: now.wall, &book)
+                feed.registration(key: key, value: $0, timestamp: now.wall, &state)
             }
         }
     }
@@ -43,7 +43,7 @@ extension PartsFixture {
     /// Feeds a registration, or a tombstone, and lets the late registrations act on it.
     func register(_ installation: String, _ targets: [RegistrationDraft.Target] = []) {
         feedRegistration(installation, targets)
-        late.registrationApplied(feed.changes, &fanOut, &book, deferral, now: now)
+        late.registrationApplied(feed.changes, &fanOut, &state, deferral, now: now)
         checkInvariants()
     }
 
@@ -68,17 +68,17 @@ extension PartsFixture {
     /// The key of a suppression of a control's token.
     func key(of token: [UInt8]) -> [UInt8] {
         token.withUnsafeBufferPointer {
-            RecordKey.token(route: book.routing[route], token: $0)
+            RecordKey.token(route: state.routing[route], token: $0)
         }
     }
 
     func feedSuppression(key: [UInt8], value: [UInt8]?) -> UnreadableRecord? {
         key.withUnsafeBytes { key in
             guard let value else {
-                return feed.suppression(key: key, value: nil, timestamp: now.wall, &book)
+                return feed.suppression(key: key, value: nil, timestamp: now.wall, &state)
             }
             return value.withUnsafeBytes {
-                feed.suppression(key: key, value: $0, timestamp: now.wall, &book)
+                feed.suppression(key: key, value: $0, timestamp: now.wall, &state)
             }
         }
     }
@@ -87,24 +87,24 @@ extension PartsFixture {
     var changes: AudienceChanges { feed.changes }
 
     func token(_ bytes: [UInt8]) -> TokenID? {
-        bytes.withUnsafeBytes { book.audience.token(route, $0) }
+        bytes.withUnsafeBytes { state.audience.token(route, $0) }
     }
 
     func isSuppressed(_ bytes: [UInt8]) -> Bool {
-        token(bytes).map { book.audience.isSuppressed($0) } ?? false
+        token(bytes).map { state.audience.isSuppressed($0) } ?? false
     }
 
     /// The tokens that show this subject, in the order of its list.
     func shows(_ subject: String) -> [[UInt8]] {
         guard let id = self.subject(subject) else { return [] }
-        return (0..<book.audience.count(id)).map { position in
-            Array(book.audience.tokenBytes(of: book.audience.entry(id, at: position).token))
+        return (0..<state.audience.count(id)).map { position in
+            Array(state.audience.tokenBytes(of: state.audience.entry(id, at: position).token))
         }
     }
 
     func subject(_ name: String) -> SubjectID? {
         Array(name.utf8).withUnsafeBytes { bytes in
-            book.audience.subject(book.routing.app(named: Self.app)!, bytes)
+            state.audience.subject(state.routing.app(named: Self.app)!, bytes)
         }
     }
 }

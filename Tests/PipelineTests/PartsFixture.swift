@@ -15,7 +15,7 @@ internal import RecordFormats
 /// The parts of a pipeline without the pipeline: each is called by its own methods, and nothing
 /// happens between two calls but what the test does.
 final class PartsFixture {
-    var book: PushBook
+    var state: PipelineState
     var breakers: CircuitBreakers
     var fanOut: FanOut
     var late: LateRegistrations
@@ -48,7 +48,7 @@ final class PartsFixture {
         routing.add(credential: "team", apps: [Self.app], environments: [.production])
         route = routing.route(
             environment: .production, app: routing.app(named: Self.app)!, tokenClass: .control)!
-        book = PushBook(
+        state = PipelineState(
             routing: routing, settings: settings, slab: PushSlab(slots: settings.slots))
         breakers = CircuitBreakers(
             routing: routing, backoff: settings.breakerBackoff,
@@ -61,11 +61,11 @@ final class PartsFixture {
         deferral = DeferredPushes(routing: routing, settings: settings)
         handover = Handover(seed: settings.seed &+ 1)
         feed = AudienceFeed(routing: routing)
-        book.tracker.open(assignment, topic: 0, partition: 0, startOffset: 0)
+        state.tracker.open(assignment, topic: 0, partition: 0, startOffset: 0)
     }
 
     deinit {
-        for slot in 0..<book.slab.slots { Handover.freeLongToken(UInt32(slot), book.slab) }
+        for slot in 0..<state.slab.slots { Handover.freeLongToken(UInt32(slot), state.slab) }
     }
 
     func pass(_ duration: Duration) {
@@ -73,7 +73,7 @@ final class PartsFixture {
         _ = committableOffset
         now.monotonic = now.monotonic + duration
         now.wall = now.wall + duration
-        book.pushes.wake(now: now.monotonic)
+        state.pushes.wake(now: now.monotonic)
     }
 
     func checkInvariants() {
@@ -85,43 +85,43 @@ final class PartsFixture {
         fanOut.walks.forEachHold { claimed.insert($0.holder) }
         late.forEachHold { claimed.insert($0.holder) }
         outbox.forEachHold { claimed.insert($0.holder) }
-        book.checkInvariants(claimed: claimed)
+        state.checkInvariants(claimed: claimed)
     }
 
     // Read through the fixture, since `#expect` cannot look into a noncopyable value.
     var counters: Counters {
-        var counters = book.counters
-        counters.take(book.tally, fanOut.tally, book.setAside)
+        var counters = state.counters
+        counters.take(state.tally, fanOut.tally, state.setAside)
         return counters
     }
-    var pushes: Int { book.pushes.slots - book.pushes.freeSlots }
-    var freeEventSlots: Int { book.freeEventSlots }
+    var pushes: Int { state.pushes.slots - state.pushes.freeSlots }
+    var freeEventSlots: Int { state.freeEventSlots }
     var walks: Int { fanOut.walks.count }
     var owed: Int { late.count }
     /// The memory of remembered events, and of the payloads that anything still needs.
     var rememberedBytes: Int { late.bytes }
-    var payloadBytes: Int { book.pushes.bodies.bytes }
+    var payloadBytes: Int { state.pushes.bodies.bytes }
     /// How many more pushes the pool's breaker allows.
     var allowance: Int {
         breakers.allowance(of: PoolID(rawValue: 0), now: now.monotonic)
     }
-    var holders: Int { book.tracker.holderCount }
+    var holders: Int { state.tracker.holderCount }
     var committableOffset: Int64 {
-        book.tracker.committableOffset(assignment, now: now.monotonic)
+        state.tracker.committableOffset(assignment, now: now.monotonic)
     }
 
     // MARK: Events
 
     /// Lets the fan-out read an event of this subject.
     func event(_ subject: String, _ value: String? = nil, writtenAt: WallTime? = nil) {
-        let offset = book.tracker.nextOffset(assignment)
+        let offset = state.tracker.nextOffset(assignment)
         Array(subject.utf8).withUnsafeBytes { key in
             Array((value ?? "").utf8).withUnsafeBytes { value in
                 let record = EventRecord(
                     binding: 0, key: key, value: value, timestamp: writtenAt ?? now.wall)
                 fanOut.read(
                     record, of: assignment, offset: offset, now: now, header: { _ in nil },
-                    headers: { [] }, &book, &late, &outbox, deferral)
+                    headers: { [] }, &state, &late, &outbox, deferral)
             }
         }
         checkInvariants()
@@ -130,7 +130,7 @@ final class PartsFixture {
     /// Moves the walks on.
     /// - Returns: the steps made.
     func advance(steps: Int = 1000) -> Int {
-        let made = fanOut.advance(steps: steps, now: now, &book, deferral)
+        let made = fanOut.advance(steps: steps, now: now, &state, deferral)
         checkInvariants()
         return made
     }
@@ -144,29 +144,29 @@ final class PartsFixture {
 
     /// The type of the push that each token of the request's subject gets; nil for none.
     func pushTypes(of request: FanOutRequest) -> [PushType?] {
-        (0..<book.audience.count(request.subject)).map { position in
-            let entry = book.audience.entry(request.subject, at: position)
-            let route = book.audience.route(of: entry.token)
-            return FanOut.pushType(for: entry, of: request, route: route, book)
+        (0..<state.audience.count(request.subject)).map { position in
+            let entry = state.audience.entry(request.subject, at: position)
+            let route = state.audience.route(of: entry.token)
+            return FanOut.pushType(for: entry, of: request, route: route, state)
         }
     }
 
     /// Lets the fan-out visit the first token of a subject, with a claim that was taken for it.
     func visit(_ subject: String, hold: OffsetClaim) -> Bool {
-        let entry = book.audience.entry(self.subject(subject)!, at: 0)
+        let entry = state.audience.entry(self.subject(subject)!, at: 0)
         return fanOut.visit(
-            entry, request(subject), claims: .held([hold]), now: now, &book, deferral)
+            entry, request(subject), claims: .held([hold]), now: now, &state, deferral)
     }
 
     /// Reads a record that nothing asks for, and holds its offset.
     func holdOne() -> OffsetClaim {
-        let offset = book.tracker.nextOffset(assignment)
-        book.tracker.received(assignment, offset: offset, now: now.monotonic)
-        return book.tracker.hold(assignment)
+        let offset = state.tracker.nextOffset(assignment)
+        state.tracker.received(assignment, offset: offset, now: now.monotonic)
+        return state.tracker.hold(assignment)
     }
 
     func sendOwed() {
-        late.sendOwed(&fanOut, &book, deferral, now: now)
+        late.sendOwed(&fanOut, &state, deferral, now: now)
         checkInvariants()
     }
 
@@ -180,8 +180,8 @@ final class PartsFixture {
         for line in [PoolLine(pool, isPatient: false), PoolLine(pool, isPatient: true)] {
             let count = handover.take(
                 line, of: pool, into: UnsafeMutableBufferPointer(rebasing: batch[taken.count...]),
-                &book, &breakers, &deferral, &outbox, now: now)
-            taken += batch[taken.count..<(taken.count + count)].map { SentPush($0, book.slab) }
+                &state, &breakers, &deferral, &outbox, now: now)
+            taken += batch[taken.count..<(taken.count + count)].map { SentPush($0, state.slab) }
         }
         checkInvariants()
         return taken
@@ -196,7 +196,7 @@ final class PartsFixture {
 
     func outcome(_ outcome: PushOutcome) {
         _ = handover.outcomeArrived(
-            outcome, areWalking: false, &book, &breakers, &deferral, &outbox, now: now)
+            outcome, areWalking: false, &state, &breakers, &deferral, &outbox, now: now)
         checkInvariants()
     }
 

@@ -258,9 +258,9 @@ internal import Testing
         let fixture = worker(bindings: [both])
         for left in ["alice", "family", "bob"] {
             signIn("alice", "family", on: fixture)
-            let bodies = fixture.pipeline.book.pushes.bodies.count
+            let bodies = fixture.pipeline.state.pushes.bodies.count
             fixture.event(nil, #"{"to":"alice","cc":"family"}"#)
-            let bodiesThen = fixture.pipeline.book.pushes.bodies.count
+            let bodiesThen = fixture.pipeline.state.pushes.bodies.count
             #expect(bodiesThen == bodies + 1, "both subjects share it")
             signIn(left, on: fixture)
             #expect(fixture.deliverAll().count == (left == "bob" ? 0 : 1), "\(left)")

@@ -340,15 +340,15 @@ extension PushPipeline {
     /// Whether one more push may be deferred, whatever its partition.
     var hasRoomForDeferrals: Bool {
         let shares = outbox.tickets.shares
-        let reserved = deferral.reserved(book)
-        return deferral.hasRoom(book, outbox)
+        let reserved = deferral.reserved(state)
+        return deferral.hasRoom(state, outbox)
             && (0..<shares.count).allSatisfy {
-                shares.hasRoom(in: $0, beside: reserved, book.settings)
+                shares.hasRoom(in: $0, beside: reserved, state.settings)
             }
     }
 
     /// Writes the tombstones of the rows that have ended, which the next turn would do.
-    mutating func endDeferredRows() { deferral.endRows(&book, &outbox) }
+    mutating func endDeferredRows() { deferral.endRows(&state, &outbox) }
 }
 
 extension [[UInt8]] {

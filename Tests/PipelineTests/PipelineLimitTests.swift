@@ -54,18 +54,18 @@ internal import Testing
             settings.deadLetterBytesMax = 16 << 10
             settings.deadLetterEventBytesMax = 4096
         }
-        let half = parts.book.settings.wholeLetterBytesMax / 2
+        let half = parts.state.settings.wholeLetterBytesMax / 2
         let value = [UInt8](repeating: 1, count: half - TicketTable.overhead - 1)
         for _ in 0..<2 {
             parts.outbox.write(topic: .deadLetters, key: [1], value: value, holds: [])
         }
-        parts.outbox.watchLetters(&parts.book, now: parts.now)
+        parts.outbox.watchLetters(&parts.state, now: parts.now)
         let (all, isFull) = (parts.outbox.letterBytes, parts.outbox.watch.isFull)
         #expect(all == 2 * half && isFull)
 
         let ticket = parts.outbox.records[0].ticket
-        parts.outbox.acknowledged(ticket, &parts.book.tracker)
-        parts.outbox.watchLetters(&parts.book, now: parts.now)
+        parts.outbox.acknowledged(ticket, &parts.state.tracker)
+        parts.outbox.watchLetters(&parts.state, now: parts.now)
         let (left, isStillFull) = (parts.outbox.letterBytes, parts.outbox.watch.isFull)
         #expect(left == half && !isStillFull)
     }
@@ -115,7 +115,7 @@ internal import Testing
         }
         deferred.read()
         fixture.pass(.milliseconds(1))
-        let queued = fixture.pipeline.book.pushes.queuedCount
+        let queued = fixture.pipeline.state.pushes.queuedCount
         #expect(queued > HoldWatch.probesKept)
     }
 }

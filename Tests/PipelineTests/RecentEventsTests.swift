@@ -62,7 +62,7 @@ internal import Testing
             #"{"v":1,"app":"com.example.Home","kinds":["lamp","lock","bell"],"#
                 + #""payload":{"aps":{"content-available":1}}}"#,
             binding: 1)
-        let count = fixture.pipeline.book.pushes.bodies.count
+        let count = fixture.pipeline.state.pushes.bodies.count
         #expect(count == 1)
     }
 

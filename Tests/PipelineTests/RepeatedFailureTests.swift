@@ -49,7 +49,7 @@ internal import Testing
         let fixture = fixture()
         for _ in 0..<3 { fail("s1", on: fixture) }
         _ = try letters(fixture)
-        var settings = fixture.pipeline.book.settings
+        var settings = fixture.pipeline.state.settings
         settings.deadLetterRepeatAfter = .seconds(5)
         try fixture.pipeline.adopt(settings, bindings: [.standard])
         #expect(try letters(fixture).map(\.repeats) == [2])

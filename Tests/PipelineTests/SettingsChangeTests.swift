@@ -16,7 +16,7 @@ internal import Testing
         _ fixture: PipelineFixture, bindings: [TopicBinding] = [.standard],
         change: (inout PipelineSettings) -> Void
     ) throws {
-        var settings = fixture.pipeline.book.settings
+        var settings = fixture.pipeline.state.settings
         change(&settings)
         try fixture.pipeline.adopt(settings, bindings: bindings)
     }
@@ -62,8 +62,8 @@ internal import Testing
             $0.registrationGrace = .zero
             $0.holdMax = .seconds(2)
         }
-        #expect(fixture.pipeline.book.settings.slots == 256)
-        #expect(fixture.pipeline.book.settings.registrationGrace == .seconds(2))
-        #expect(fixture.pipeline.book.settings.holdMax == .seconds(10_000_000))
+        #expect(fixture.pipeline.state.settings.slots == 256)
+        #expect(fixture.pipeline.state.settings.registrationGrace == .seconds(2))
+        #expect(fixture.pipeline.state.settings.holdMax == .seconds(10_000_000))
     }
 }

@@ -47,7 +47,7 @@ extension Simulation {
         for worker in workers.compactMap(\.self) {
             try require(worker.pipeline.isIdle, "something is left: \(worker.pipeline.load)")
             try require(
-                worker.pipeline.book.tracker.holderCount == 0,
+                worker.pipeline.state.tracker.holderCount == 0,
                 "a holder is left: \(worker.pipeline.load), \(kafka.deferred.partitions.map(\.owner))"
             )
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
@@ -55,7 +55,7 @@ extension Simulation {
             try require(worker.pipeline.load.forgotten == 0, "forgotten rows are never read again")
             try require(worker.pipeline.outbox.repeated.untold == 0, "repeats are never told")
             try require(worker.untold.isEmpty, "rejected without a letter: \(worker.untold)")
-            try require(worker.pipeline.book.pushes.bodies.count == 0, "a payload is left")
+            try require(worker.pipeline.state.pushes.bodies.count == 0, "a payload is left")
         }
     }
 
@@ -64,8 +64,8 @@ extension Simulation {
             worker!.pipeline.isIdle && worker!.produced.isEmpty
                 && worker!.pipeline.deferral.table.count == 0 && worker!.pipeline.records.isEmpty
                 && worker!.pipeline.load.forgotten == 0
-                && worker!.pipeline.book.tracker.holderCount == 0
-                && worker!.pipeline.book.pushes.bodies.count == 0
+                && worker!.pipeline.state.tracker.holderCount == 0
+                && worker!.pipeline.state.pushes.bodies.count == 0
                 && worker!.pipeline.outbox.repeated.untold == 0
                 && !worker!.lifecycle.isDraining
         }

@@ -187,7 +187,7 @@ extension Simulation {
         worker.isReloaded = isReloaded
         guard isReloaded else { return worker.pipeline.advance(now: now) }
         coverage.reloads += 1
-        let settings = worker.pipeline.book.settings
+        let settings = worker.pipeline.state.settings
         var lowered = settings
         lowered.events.recordBytesMax = 128
         lowered.splitAbove = 1

@@ -44,7 +44,7 @@ extension Simulation {
             worker.joined = []
             self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
             for flight in worker.flights.suffix(count) {
-                let isFirst = worker.pipeline.book.pushes[flight.slot].attempts == 0
+                let isFirst = worker.pipeline.state.pushes[flight.slot].attempts == 0
                 if flight.payload == nil, flight.answer == .accepted, isFirst {
                     // After a push without regard to the gap none is kept.
                     kafka.sentAt[flight.token] =
@@ -62,7 +62,7 @@ extension Simulation {
         _ flight: SimulationModel.Flight, by owner: SimulationWorker
     ) throws(SimulationFailure) {
         guard flight.payload?.event.payload?.collapseID != nil,
-            owner.pipeline.book.pushes[flight.slot].isOfDeferredShare
+            owner.pipeline.state.pushes[flight.slot].isOfDeferredShare
         else { return }
         for worker in workers.compactMap(\.self) where worker !== owner {
             try require(
@@ -81,7 +81,7 @@ extension Simulation {
             let flight = worker.flights[index]
             tell("worker \(number) hears \(flight.answer.rawValue) of \(flight.slot)")
             coverage.note(
-                flight.answer.rawValue, worker, push: worker.pipeline.book.pushes[flight.slot])
+                flight.answer.rawValue, worker, push: worker.pipeline.state.pushes[flight.slot])
             let merged = worker.pipeline.outbox.merged.failures
             try worker.answered(index, world: &kafka, now: now)
             if worker.pipeline.outbox.merged.failures > merged {

@@ -72,7 +72,7 @@ struct SimulationCoverage {
     /// Events that were read again in the middle of a spread walk.
     var resumed = 0
 
-    mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
+    mutating func note(_ fault: String, _ worker: SimulationWorker, push: Push? = nil) {
         met[fault, default: 0] += 1
         for station in Station.allCases where Self.is(station, worker, push) {
             counts[fault, default: [:]][station, default: 0] += 1
@@ -80,7 +80,7 @@ struct SimulationCoverage {
     }
 
     private static func `is`(
-        _ station: Station, _ worker: SimulationWorker, _ push: WaitingPush?
+        _ station: Station, _ worker: SimulationWorker, _ push: Push?
     ) -> Bool {
         let load = worker.pipeline.load
         return switch station {
@@ -97,7 +97,7 @@ struct SimulationCoverage {
             worker.pipeline.outbox.unacknowledged > worker.pipeline.outbox.tickets.deferrals
         case .deferrals: worker.pipeline.outbox.tickets.deferrals > 0
         case .waiting: load.deferred > 0
-        case .taken: worker.pipeline.book.pushes.deferredShareCount > 0
+        case .taken: worker.pipeline.state.pushes.deferredShareCount > 0
         case .replaying:
             zip(worker.deferredAssignments, worker.deferredEnds).contains { $0 != nil && $1 != nil }
         case .forgotten: load.forgotten > 0

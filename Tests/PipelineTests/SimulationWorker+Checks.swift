@@ -11,7 +11,7 @@ internal import RecordFormats
 extension SimulationWorker {
     /// The hold bound, where time moves in small steps and every turn does everything.
     func checkHolds(now: Now) throws(SimulationFailure) {
-        let overdue = pipeline.book.pushes.waiting(
+        let overdue = pipeline.state.pushes.waiting(
             heldSince: now.monotonic - settings.holdMax)
         guard pipeline.hasRoomForDeferrals else { return rounds.removeAll() }
         rounds = Dictionary(uniqueKeysWithValues: overdue.map { ($0, (rounds[$0] ?? 0) + 1) })
@@ -58,7 +58,7 @@ extension SimulationWorker {
             letterBytes <= settings.deadLetterBytesMax + 2048,
             "too many bytes of letters: \(letterBytes)")
         try require(
-            pipeline.book.pushes.deferredShareCount <= settings.deferredSlots,
+            pipeline.state.pushes.deferredShareCount <= settings.deferredSlots,
             "deferred pushes take slots from events")
         // What has a gap behind it comes to owe a push without a further row; each route keeps some
         // to probe with.

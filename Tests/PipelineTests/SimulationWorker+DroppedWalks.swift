@@ -27,13 +27,13 @@ extension SimulationWorker {
             let list = pipeline.fanOut.walks.request(of: walk).subject
             var claims: [OffsetClaim] = []
             pipeline.fanOut.walks.forEachHold(of: walk) { claims.append($0) }
-            let topics = claims.compactMap { pipeline.book.tracker.position(of: $0)?.topic }
+            let topics = claims.compactMap { pipeline.state.tracker.position(of: $0)?.topic }
             return WalkWatch(
                 walk: walk,
-                subject: pipeline.book.audience.isKindWide(list)
+                subject: pipeline.state.audience.isKindWide(list)
                     ? nil
                     : String(
-                        decoding: pipeline.book.audience.subjectBytes(of: list), as: UTF8.self),
+                        decoding: pipeline.state.audience.subjectBytes(of: list), as: UTF8.self),
                 topics: Set(topics.map { Int($0) }),
                 source: pipeline.fanOut.walks.sourceOfShard(walk).map { Int($0.topic) },
                 claims: claims)

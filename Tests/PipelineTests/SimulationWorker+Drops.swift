@@ -47,14 +47,14 @@ extension SimulationWorker {
         var watch = DropWatch(counted: pipeline.counters.dropped)
         guard restrictions.areDroppingPushes else { return watch }
         var slots: [UInt32] = []
-        pipeline.book.pushes.forEachPush { slots.append($0) }
-        for slot in slots where isDropping(pipeline.book.pushes.route(of: slot)) {
+        pipeline.state.pushes.forEachPush { slots.append($0) }
+        for slot in slots where isDropping(pipeline.state.pushes.route(of: slot)) {
             watch.pushes.append(candidate(slot, world: world, now: now))
         }
         for entry in pipeline.late.entries {
             let id = entry.entry.token
-            let route = pipeline.routing[pipeline.book.audience.route(of: id)]
-            let bytes = Array(pipeline.book.audience.tokenBytes(of: id))
+            let route = pipeline.routing[pipeline.state.audience.route(of: id)]
+            let bytes = Array(pipeline.state.audience.tokenBytes(of: id))
             let token = SimulatedToken(
                 environment: route.environment, tokenClass: route.tokenClass, bytes: bytes)
             watch.late.append((token, id, entry.holds))
@@ -71,26 +71,26 @@ extension SimulationWorker {
     }
 
     private func candidate(_ slot: UInt32, world: SimulatedKafka, now: Now) -> DropWatch.Push {
-        let push = pipeline.book.pushes[slot]
+        let push = pipeline.state.pushes[slot]
         let route = pipeline.routing[push.route]
-        let bytes = Array(pipeline.book.audience.tokenBytes(of: push.token))
+        let bytes = Array(pipeline.state.audience.tokenBytes(of: push.token))
         let token = SimulatedToken(
             environment: route.environment, tokenClass: route.tokenClass, bytes: bytes)
         var claims: [OffsetClaim] = []
-        pipeline.book.pushes.forEachClaim(of: slot) { claims.append($0) }
+        pipeline.state.pushes.forEachClaim(of: slot) { claims.append($0) }
         let body =
             push.coalescingKey == 0
             ? nil
             : String(
-                decoding: pipeline.book.pushes.bodies.body(push.content.body), as: UTF8.self)
+                decoding: pipeline.state.pushes.bodies.body(push.content.body), as: UTF8.self)
         let isSuperseded =
-            push.coalescingKey != 0 && pipeline.deferral.isSuperseded(slot, pipeline.book)
+            push.coalescingKey != 0 && pipeline.deferral.isSuperseded(slot, pipeline.state)
         return DropWatch.Push(
             slot: slot, id: push.token, coalescingKey: push.coalescingKey, token: token,
             key: key(route, bytes, push.coalescingKey),
             group: body.map { world.payloads[$0]!.group } ?? "", claims: claims,
             hasFollowUp: push.hasFollowUp,
-            isOfRow: claims.contains { pipeline.book.tracker.isOfTable($0) },
+            isOfRow: claims.contains { pipeline.state.tracker.isOfTable($0) },
             isOver: push.content.expiresAt <= now.monotonic || model.isSuppressed(token)
                 || isSuperseded)
     }
@@ -127,7 +127,7 @@ extension SimulationWorker {
         var (least, most) = (0, 0)
         for push in watch.pushes {
             let isGone = isGone(push)
-            let isFollowUpLeft = pipeline.book.pushes[push.slot].hasFollowUp
+            let isFollowUpLeft = pipeline.state.pushes[push.slot].hasFollowUp
             guard isGone || push.hasFollowUp && !isFollowUpLeft else { continue }
             least += push.isOver ? 0 : 1
             // A follow-up may have had its turn at once, or a reason of its own to end.
@@ -160,7 +160,7 @@ extension SimulationWorker {
         }
         // One late entry may ask for the pushes of several events.
         try requireCounted(watch, dropped...Int.max)
-        for entry in watch.late where pipeline.book.existingPush(for: entry.id, key: 0) == nil {
+        for entry in watch.late where pipeline.state.existingPush(for: entry.id, key: 0) == nil {
             let isStillLate = pipeline.late.entries.contains { $0.entry.token == entry.id }
             guard !isStillLate, restrictions.action(for: entry.token.tokenClass) == .drop else {
                 continue
@@ -182,7 +182,7 @@ extension SimulationWorker {
 
     /// Its slot is free, or another push's: one of a row whose route nobody drops.
     private func isGone(_ push: DropWatch.Push) -> Bool {
-        let now = pipeline.book.pushes[push.slot]
+        let now = pipeline.state.pushes[push.slot]
         return now.state == .free || now.token != push.id || now.coalescingKey != push.coalescingKey
     }
 

@@ -11,10 +11,11 @@ internal import RecordFormats
 extension SimulationWorker {
     /// Whether the push is handed over though its gap is kept in `deferred` and it comes from no row.
     func isUnpaced(_ slot: UInt32) -> Bool {
-        let push = pipeline.book.pushes[slot]
+        let push = pipeline.state.pushes[slot]
         if push.isAnnounced { return false }
         guard
-            case .long = pipeline.book.pacing.gap(of: push.route, coalescingKey: push.coalescingKey)
+            case .long = pipeline.state.pacing.gap(
+                of: push.route, coalescingKey: push.coalescingKey)
         else { return false }
         return pipeline.counters.pushesUnpaced > 0
     }
@@ -23,9 +24,9 @@ extension SimulationWorker {
     func checkGap(
         of slot: UInt32, token: SimulatedToken, world: SimulatedKafka, now: Now
     ) throws(SimulationFailure) {
-        let push = pipeline.book.pushes[slot]
+        let push = pipeline.state.pushes[slot]
         guard push.attempts == 0 else { return }
-        switch pipeline.book.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
+        switch pipeline.state.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
         case .none: return
         case .short(let gap):
             // A token that nobody shows is forgotten with all that is known of it.

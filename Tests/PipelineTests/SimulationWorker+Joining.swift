@@ -29,12 +29,12 @@ extension SimulationWorker {
     }
 
     func joinCandidates(now: Now) -> [JoinCandidate] {
-        guard pipeline.book.pacing.isOn else { return [] }
+        guard pipeline.state.pacing.isOn else { return [] }
         var candidates: [JoinCandidate] = []
-        pipeline.book.pushes.forEachPush { slot in
-            let push = pipeline.book.pushes[slot]
+        pipeline.state.pushes.forEachPush { slot in
+            let push = pipeline.state.pushes[slot]
             let route = pipeline.routing[push.route]
-            let bytes = Array(pipeline.book.audience.tokenBytes(of: push.token))
+            let bytes = Array(pipeline.state.audience.tokenBytes(of: push.token))
             let token = SimulatedToken(
                 environment: route.environment, tokenClass: route.tokenClass, bytes: bytes)
             guard push.coalescingKey == 0, push.content.expiresAt > now.monotonic,
@@ -44,7 +44,7 @@ extension SimulationWorker {
                 RecordKey.deferred(route: route, token: token, coalescingKey: 0)
             }
             var claims: [OffsetClaim] = []
-            pipeline.book.pushes.forEachClaim(of: slot) { claims.append($0) }
+            pipeline.state.pushes.forEachClaim(of: slot) { claims.append($0) }
             candidates.append(
                 JoinCandidate(slot: slot, id: push.token, token: token, key: key, claims: claims))
         }
@@ -57,7 +57,7 @@ extension SimulationWorker {
         _ candidates: [JoinCandidate], from position: Int
     ) throws(SimulationFailure) {
         for candidate in candidates {
-            let push = pipeline.book.pushes[candidate.slot]
+            let push = pipeline.state.pushes[candidate.slot]
             guard push.state == .free || push.token != candidate.id || push.coalescingKey != 0,
                 restrictions.action(for: candidate.token.tokenClass) != .drop,
                 !pipeline.records[position...].contains(where: { $0.key == candidate.key })
@@ -79,8 +79,8 @@ extension SimulationWorker {
 
     /// At which offset the row that waits for this token's push was first written.
     private func offsetOfRow(_ candidate: JoinCandidate, in index: Int) -> Int64? {
-        let id = pipeline.book.audience.tokenBytes(of: candidate.id)
-        let route = pipeline.book.audience.route(of: candidate.id)
+        let id = pipeline.state.audience.tokenBytes(of: candidate.id)
+        let route = pipeline.state.audience.route(of: candidate.id)
         let row = pipeline.deferral.table.row(
             route: route, token: id, coalescingKey: 0, assignment: deferredAssignments[index]!)
         guard let row, !pipeline.deferral.table.content(of: row).isSent,

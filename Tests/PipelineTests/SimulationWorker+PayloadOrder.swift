@@ -87,7 +87,7 @@ extension SimulationWorker {
     func checkOrder(
         of slot: PushSlot, key: [UInt8], payloadAt: WallTime, world: SimulatedKafka
     ) throws(SimulationFailure) {
-        guard pipeline.book.pushes[slot].isOfDeferredShare else { return }
+        guard pipeline.state.pushes[slot].isOfDeferredShare else { return }
         try require(
             !payloadOrder.isOvertaken(key, payloadAt: payloadAt),
             "an older payload is sent after a newer one was accepted: "

@@ -167,7 +167,7 @@ extension SimulationWorker {
             "a note that cannot be read: \(note)")
         let inherited = inherited[partition]
         if let inherited, inherited.note == note { return inherited }
-        let ended = pipeline.book.tracker.endedOffset(id)
+        let ended = pipeline.state.tracker.endedOffset(id)
         try require(ended <= positions[partition], "what ended was not read yet")
         try requireEnded(partition: partition, below: ended)
         for place in note.places where place.offset < positions[partition] {

@@ -53,14 +53,14 @@ extension SimulationWorker {
     }
 
     private func isPatient(_ slot: PushSlot) -> Bool {
-        let content = pipeline.book.pushes[slot].content
+        let content = pipeline.state.pushes[slot].content
         return content.isBulk || content.type.row.urgency == .background
     }
 
     private func waiting(_ isPatient: Bool, in pool: Int) -> Set<PushSlot> {
         var slots: Set<PushSlot> = []
-        pipeline.book.pushes.forEachPush { slot in
-            let push = pipeline.book.pushes[slot]
+        pipeline.state.pushes.forEachPush { slot in
+            let push = pipeline.state.pushes[slot]
             if push.state == .queued, self.isPatient(slot) == isPatient,
                 Int(pipeline.routing[push.route].pool.rawValue) == pool
             {
@@ -71,7 +71,7 @@ extension SimulationWorker {
     }
 
     private func mayGo(_ slot: PushSlot, now: Now) -> Bool {
-        let route = pipeline.book.pushes.route(of: slot)
+        let route = pipeline.state.pushes.route(of: slot)
         return pipeline.breakers.isClosed(route)
             && pipeline.breakers.allowsOneMore(route, now: now.monotonic)
     }

@@ -196,13 +196,13 @@ final class SimulationWorker {
                 bodies[push.body] ?? world.payloads[push.body].map { (event: $0, sequence: -1) }
             let twin = flights.contains {
                 $0.token == token && $0.payload == nil && payload == nil
-                    && !pipeline.book.pushes.isOrphaned($0.slot)
+                    && !pipeline.state.pushes.isOrphaned($0.slot)
             }
             try require(!twin, "two pushes that say the same to one token at a time")
             let payloadAt =
                 payload == nil
                 ? now.wall
-                : pipeline.book.pushes.bodies.readAt(pipeline.book.pushes[slot].content.body)
+                : pipeline.state.pushes.bodies.readAt(pipeline.state.pushes[slot].content.body)
             if let payload {
                 try require(
                     world.deferred.isKnown(payloadAt, of: payload.event),
@@ -214,7 +214,7 @@ final class SimulationWorker {
             let key = push.token.withUnsafeBufferPointer { token in
                 RecordKey.deferred(
                     route: route, token: token,
-                    coalescingKey: pipeline.book.pushes.coalescingKey(of: slot))
+                    coalescingKey: pipeline.state.pushes.coalescingKey(of: slot))
             }
             // Without a collapse ID the newer one is the same event, read again.
             if payload?.event.payload?.collapseID != nil {
@@ -223,7 +223,7 @@ final class SimulationWorker {
             if payload == nil, world.checksGaps {
                 try checkGap(of: slot, token: token, world: world, now: now)
             }
-            let (answer, delay) = answer(pipeline.book.pushes[slot].attempts > 0)
+            let (answer, delay) = answer(pipeline.state.pushes[slot].attempts > 0)
             flights.append(
                 Flight(
                     slot: slot, token: token, payload: payload, payloadAt: payloadAt,
@@ -247,16 +247,16 @@ final class SimulationWorker {
         let apart = 1 + now.monotonic.nanoseconds / 1_000_000 % 30_000
         let outcome = flight.answer.outcome(
             flight.slot, registeredAt: flight.registeredAt, apart: apart)
-        let isOrphaned = pipeline.book.pushes.isOrphaned(flight.slot)
+        let isOrphaned = pipeline.state.pushes.isOrphaned(flight.slot)
         // A follow-up waits for a delay of its own.
         let isAhead =
             !pipeline.fanOut.walks.isEmpty || !pipeline.late.entries.isEmpty
-            || pipeline.book.pushes[flight.slot].hasFollowUp
+            || pipeline.state.pushes[flight.slot].hasFollowUp
         let before = pipeline.counters
         let written = pipeline.records.count
         let drops = watchDrops(world: world, now: now)
         var claims: [OffsetClaim] = []
-        pipeline.book.pushes.forEachClaim(of: flight.slot) { claims.append($0) }
+        pipeline.state.pushes.forEachClaim(of: flight.slot) { claims.append($0) }
         pipeline.outcome(outcome, now: now)
         try noteDrop(of: flight.slot, drops, now: now)
         let after = pipeline.counters

@@ -87,7 +87,7 @@ internal import Testing
     }
 }
 
-@Suite struct `The book of strikes` {
+@Suite struct `The state of strikes` {
     private let hour = Duration.seconds(3600)
     private let start = MonotonicTime(nanoseconds: 1)
 
@@ -96,43 +96,43 @@ internal import Testing
     }
 
     @Test func `three over an hour to the nanosecond are believed, and then begin anew`() {
-        var book = StrikeBook()
+        var state = StrikeBook()
         let times = [start, start + .seconds(1), start + hour - .nanoseconds(1), start + hour]
-        let answers = times.map { book.strike(token: [1], now: $0) }
+        let answers = times.map { state.strike(token: [1], now: $0) }
         #expect(answers == [false, false, false, true])
-        let later = book.strike(token: [1], now: start + hour + hour)
+        let later = state.strike(token: [1], now: start + hour + hour)
         #expect(!later)
     }
 
-    @Test func `a full book goes on counting those that stand in it`() {
-        var book = StrikeBook()
-        for number in 0..<4096 { _ = book.strike(token: Self.token(number), now: start) }
-        _ = book.strike(token: Self.token(7), now: start)
-        let believed = book.strike(token: Self.token(7), now: start + hour)
+    @Test func `a full state goes on counting those that stand in it`() {
+        var state = StrikeBook()
+        for number in 0..<4096 { _ = state.strike(token: Self.token(number), now: start) }
+        _ = state.strike(token: Self.token(7), now: start)
+        let believed = state.strike(token: Self.token(7), now: start + hour)
         #expect(believed)
     }
 
-    @Test func `a full book forgets those of yesterday, and not those of today`() {
-        var book = StrikeBook()
+    @Test func `a full state forgets those of yesterday, and not those of today`() {
+        var state = StrikeBook()
         let today = start + .seconds(80_000)
         for number in 0..<4096 {
-            _ = book.strike(token: Self.token(number), now: number < 5 ? start : today)
+            _ = state.strike(token: Self.token(number), now: number < 5 ? start : today)
         }
         // The next one needs a place.
         let now = start + .seconds(86_400)
-        _ = book.strike(token: [9, 9, 9], now: now)
+        _ = state.strike(token: [9, 9, 9], now: now)
         let believed = [0, 5].map { number in
-            _ = book.strike(token: Self.token(number), now: now)
-            return book.strike(token: Self.token(number), now: now)
+            _ = state.strike(token: Self.token(number), now: now)
+            return state.strike(token: Self.token(number), now: now)
         }
         #expect(believed == [false, true])
     }
 
-    @Test func `a book full of today's begins anew, so that it is bounded`() {
-        var book = StrikeBook()
-        for number in 0...4096 { _ = book.strike(token: Self.token(number), now: start) }
-        _ = book.strike(token: Self.token(0), now: start + hour)
-        let believed = book.strike(token: Self.token(0), now: start + hour)
+    @Test func `a state full of today's begins anew, so that it is bounded`() {
+        var state = StrikeBook()
+        for number in 0...4096 { _ = state.strike(token: Self.token(number), now: start) }
+        _ = state.strike(token: Self.token(0), now: start + hour)
+        let believed = state.strike(token: Self.token(0), now: start + hour)
         #expect(!believed)
     }
 }

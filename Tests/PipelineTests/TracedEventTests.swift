@@ -268,7 +268,7 @@ internal import Testing
 
     @Test func `of the pushes of many events just those of the traced ones are spans`() {
         let fixture = fixture(controls: 1)
-        // More events than the book has bits, so that most share theirs with a traced one.
+        // More events than the state has bits, so that most share theirs with a traced one.
         for number in 0..<200 {
             fixture.event("hot", headers: number % 4 == 0 ? ["traceparent": Self.sampled] : [:])
             #expect(fixture.deliverAll().count == 1)

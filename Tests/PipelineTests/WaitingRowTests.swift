@@ -229,7 +229,7 @@ internal import Testing
     @Test func `an event that waits for a mark goes at once when the gap is taken away`() throws {
         begin()
         eventThatWaits()
-        var settings = worker.pipeline.pipeline.book.settings
+        var settings = worker.pipeline.pipeline.state.settings
         settings.minimumGaps = MinimumGaps()
         try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
         #expect(pass().count == 1)

@@ -125,7 +125,7 @@ internal import Testing
     {
         let fixture = fixture()
         fixture.event("all")
-        var settings = fixture.pipeline.book.settings
+        var settings = fixture.pipeline.state.settings
         settings.fanOutMax = .max
         try fixture.pipeline.adopt(settings, bindings: [.standard])
         fixture.event("all", headers: [DeadLetter.releasedHeader: "events-0/0/0"])
@@ -168,7 +168,7 @@ internal import Testing
         splitting.event("all")
         let shards = splitting.takeRecords()
         #expect(shards.map(\.topic) == [.events, .events])
-        var settings = splitting.pipeline.book.settings
+        var settings = splitting.pipeline.state.settings
         settings.fanOutMax = 1
         try splitting.pipeline.adopt(settings, bindings: [.standard])
         for shard in shards { splitting.event(shard.key, shard.value) }

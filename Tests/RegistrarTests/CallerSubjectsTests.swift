@@ -35,7 +35,7 @@ internal import Testing
     ) async throws -> Int {
         let caller = Caller(
             id: "jwt:user-1", rights: Rights(subjectPrefixes: [Array("door-".utf8)]))
-        let question = HTTPQuestion(method: .put, path: "/", body: Array(body.utf8))
+        let question = HTTPRequest(method: .put, path: "/", body: Array(body.utf8))
         do {
             let request = try RegistrarRequest(
                 question, route: route, caller: RegistrarCaller(caller))

@@ -21,8 +21,8 @@ internal import Testing
     /// The request as it arrives.
     private static func question(
         _ headers: [(name: String, value: String)] = seal.headers(of: passed)
-    ) -> HTTPQuestion {
-        var question = HTTPQuestion(
+    ) -> HTTPRequest {
+        var question = HTTPRequest(
             method: .delete, path: "/v1/x", query: ["belowSequence": "3"],
             headers: HTTPHeaders(headers))
         question.rawQuery = "belowSequence=3"
@@ -30,7 +30,7 @@ internal import Testing
     }
 
     private static func caller(
-        _ question: HTTPQuestion, by seal: PeerSeal = seal, to owner: String = passed.owner,
+        _ question: HTTPRequest, by seal: PeerSeal = seal, to owner: String = passed.owner,
         now: WallTime = now
     ) -> String? {
         seal.passed(question, to: owner, now: now)?.caller

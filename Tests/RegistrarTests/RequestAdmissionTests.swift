@@ -39,10 +39,10 @@ internal import Testing
     }
 
     private func ask(
-        _ method: HTTPQuestion.Method, _ path: String, _ headers: [(String, String)] = [],
+        _ method: HTTPRequest.Method, _ path: String, _ headers: [(String, String)] = [],
         query: String = ""
-    ) -> HTTPQuestion {
-        var question = HTTPQuestion(
+    ) -> HTTPRequest {
+        var question = HTTPRequest(
             method: method, path: path,
             headers: HTTPHeaders(
                 [("content-type", "application/json"), ("content-length", "100")] + headers))
@@ -54,12 +54,12 @@ internal import Testing
         return question
     }
 
-    private func status(_ question: HTTPQuestion) -> Int? {
+    private func status(_ question: HTTPRequest) -> Int? {
         guard case .refused(let answer) = service.admit(question) else { return nil }
         return answer.status
     }
 
-    private func admitted(_ question: HTTPQuestion) -> HTTPAdmitted? {
+    private func admitted(_ question: HTTPRequest) -> HTTPAdmitted? {
         guard case .admitted(let admitted) = service.admit(question) else { return nil }
         return admitted
     }

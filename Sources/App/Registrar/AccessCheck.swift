@@ -15,7 +15,7 @@ struct AccessCheck: Sendable {
     /// What a request's head shows of its caller.
     /// - Parameter resource: the path in the one form that what it names has.
     func admission(
-        of question: HTTPQuestion, _ scope: Scope, resource: String
+        of question: HTTPRequest, _ scope: Scope, resource: String
     ) throws(Problem) -> AccessAdmission {
         var request = AccessRequest(
             method: question.method.rawValue, path: question.path,

@@ -12,7 +12,7 @@ internal import Simdjson
 /// One put or delete of a batch, and how many records it writes.
 struct BatchItem: Sendable {
     typealias Parts = (
-        key: InstallationKey, route: RegistrarRoute, method: HTTPQuestion.Method, body: [UInt8],
+        key: InstallationKey, route: RegistrarRoute, method: HTTPRequest.Method, body: [UInt8],
         belowSequence: Int64?, records: Int
     )
     var result: Result<Parts, Problem>
@@ -199,7 +199,7 @@ final class BodyReader: @unchecked Sendable {
         func text(_ name: StaticString) -> String? {
             SnapshotReader.member(object, name)?.string.map { String(decoding: $0, as: UTF8.self) }
         }
-        guard let method = text("method").map({ HTTPQuestion.Method(rawValue: $0) }),
+        guard let method = text("method").map({ HTTPRequest.Method(rawValue: $0) }),
             method == .put || method == .delete
         else {
             throw InvalidMember(
@@ -257,7 +257,7 @@ final class BodyReader: @unchecked Sendable {
     /// A mistyped member must not count as left out: then more would be removed or replaced than was
     /// meant.
     private static func refuseOtherMembers(
-        _ object: JSONObject, of method: HTTPQuestion.Method, at pointer: String
+        _ object: JSONObject, of method: HTTPRequest.Method, at pointer: String
     ) throws(InvalidMember) {
         for (name, value) in object {
             let name = String(decoding: name, as: UTF8.self)
@@ -287,7 +287,7 @@ final class BodyReader: @unchecked Sendable {
 
     /// The body of the single write that an item stands for.
     private static func itemBody(
-        _ object: JSONObject, _ method: HTTPQuestion.Method, at pointer: String
+        _ object: JSONObject, _ method: HTTPRequest.Method, at pointer: String
     ) throws(InvalidMember) -> [UInt8] {
         guard method == .put else { return [] }
         var body: [UInt8] = Array("{".utf8)

@@ -46,7 +46,7 @@ struct KeyOwners: Sendable {
     // MARK: Other replicas
 
     /// A request that another replica has passed on, by its head.
-    func passed(_ question: HTTPQuestion) throws(Problem) -> PeerSeal.Passed {
+    func passed(_ question: HTTPRequest) throws(Problem) -> PeerSeal.Passed {
         guard let seal, let ownURL,
             let passed = seal.passed(question, to: ownURL, now: AccessCheck.now())
         else {
@@ -227,7 +227,7 @@ struct KeyOwners: Sendable {
     }
 
     private func passed(
-        _ request: RegistrarRequest, _ method: HTTPQuestion.Method, _ key: InstallationKey,
+        _ request: RegistrarRequest, _ method: HTTPRequest.Method, _ key: InstallationKey,
         _ keyPart: String, _ tokenClass: RegistrationClass?, below: Int64?
     ) -> RegistrarRequest {
         var passed = request

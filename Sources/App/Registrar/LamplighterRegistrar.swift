@@ -192,7 +192,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
 
     private func listener(
         _ settings: HTTPListenerSettings, purpose: String,
-        answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
+        answer: @escaping @Sendable (HTTPRequest) async -> HTTPAnswer
     ) -> HTTPListener {
         HTTPListener(
             settings,
@@ -207,7 +207,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
 
     /// `/livez`, `/readyz` and `/metrics`, as a worker has them. Ready is a replica that a request can
     /// be sent to: that it can find the owner of every key.
-    private func health(_ question: HTTPQuestion) -> HTTPAnswer {
+    private func health(_ question: HTTPRequest) -> HTTPAnswer {
         guard question.method == .get else { return .notAllowed(but: [.get]) }
         switch question.path {
         case "/livez":

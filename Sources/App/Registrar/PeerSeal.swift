@@ -71,7 +71,7 @@ struct PeerSeal: Sendable {
     }
 
     /// The request that another replica has passed on to the one at `owner`; nil if none has.
-    func passed(_ question: HTTPQuestion, to owner: String, now: WallTime) -> Passed? {
+    func passed(_ question: HTTPRequest, to owner: String, now: WallTime) -> Passed? {
         func value(_ name: String) -> String? {
             let values = question.headers.values(name)
             return values.count == 1 ? values[0] : nil

@@ -7,7 +7,7 @@ internal import Registering
 
 /// A request whose caller is known, with what another replica needs to answer it instead.
 struct RegistrarRequest: Sendable {
-    var method: HTTPQuestion.Method
+    var method: HTTPRequest.Method
     var route: RegistrarRoute
     var caller: RegistrarCaller
     /// The path, and what of the query counts.
@@ -24,7 +24,7 @@ struct RegistrarRequest: Sendable {
     let arrivedAt = ContinuousClock.now
 
     init(
-        _ question: HTTPQuestion, route: RegistrarRoute, caller: RegistrarCaller
+        _ question: HTTPRequest, route: RegistrarRoute, caller: RegistrarCaller
     ) throws(Problem) {
         method = question.method
         self.route = route
@@ -45,7 +45,7 @@ struct RegistrarRequest: Sendable {
     }
 
     /// This request for one handler of its installation.
-    func passing(_ method: HTTPQuestion.Method, _ suffix: String) -> RegistrarRequest {
+    func passing(_ method: HTTPRequest.Method, _ suffix: String) -> RegistrarRequest {
         var request = self
         request.method = method
         if let key = route.installation { request.target = Self.base(of: key) + suffix }
@@ -66,7 +66,7 @@ struct RegistrarRequest: Sendable {
     }
 }
 
-extension HTTPQuestion {
+extension HTTPRequest {
     /// Refuses what the head says that this route does not take.
     func check(_ route: RegistrarRoute) throws(Problem) {
         try RequestRules.check(queryNames: query.keys, method: method.rawValue, route)

@@ -33,7 +33,7 @@ struct RequestAdmission: Sendable {
 
 extension RegistrarService {
     /// Decides on a request by its head, on the listener's thread.
-    func admit(_ question: HTTPQuestion) -> HTTPAdmission {
+    func admit(_ question: HTTPRequest) -> HTTPAdmission {
         switch admission(of: question) {
         case .success(let admission):
             return .admitted(
@@ -53,7 +53,7 @@ extension RegistrarService {
         init(_ reply: RegistrarReply) { self.reply = reply }
     }
 
-    func admission(of question: HTTPQuestion) -> Result<RequestAdmission, Refusal> {
+    func admission(of question: HTTPRequest) -> Result<RequestAdmission, Refusal> {
         let route: RegistrarRoute
         do throws(RegistrarRoute.Failure) {
             route = try RegistrarRoute(path: question.path)
@@ -70,7 +70,7 @@ extension RegistrarService {
     }
 
     private static func refusal(
-        of question: HTTPQuestion, _ failure: RegistrarRoute.Failure
+        of question: HTTPRequest, _ failure: RegistrarRoute.Failure
     ) -> Refusal {
         switch failure {
         case .notFound:
@@ -84,7 +84,7 @@ extension RegistrarService {
     }
 
     /// The refusal of a method that is none of these; nil if it is one of them.
-    private static func refusal(of question: HTTPQuestion, but methods: [String]) -> Refusal? {
+    private static func refusal(of question: HTTPRequest, but methods: [String]) -> Refusal? {
         guard !methods.contains(question.method.rawValue) else { return nil }
         var reply = RegistrarReply(
             Problem(
@@ -95,7 +95,7 @@ extension RegistrarService {
     }
 
     private func asker(
-        _ question: HTTPQuestion, _ route: RegistrarRoute
+        _ question: HTTPRequest, _ route: RegistrarRoute
     ) throws(Problem) -> RequestAdmission.Asker {
         let scope: AccessCheck.Scope
         switch route {

@@ -8,7 +8,7 @@ internal import Registering
 
 extension RegistrarService {
     func batch(
-        _ question: HTTPQuestion, _ route: RegistrarRoute, _ caller: RegistrarCaller
+        _ question: HTTPRequest, _ route: RegistrarRoute, _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply {
         guard case .batch(let environment, let app) = route else {
             preconditionFailure("a route without an installation that is no batch")
@@ -26,7 +26,7 @@ extension RegistrarService {
     }
 
     private func reply(
-        to item: BatchItem, at index: Int, _ question: HTTPQuestion, _ caller: RegistrarCaller
+        to item: BatchItem, at index: Int, _ question: HTTPRequest, _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply {
         let parts = try item.result.get()
         var request = try RegistrarRequest(question, route: parts.route, caller: caller)

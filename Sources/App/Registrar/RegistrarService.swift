@@ -24,13 +24,13 @@ struct RegistrarService: Sendable {
     let tally: RequestTally
     let logger: Logger
 
-    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
         let answer = await unmeteredAnswer(question)
         tally.count(question.method.rawValue, status: answer.status)
         return answer
     }
 
-    private func unmeteredAnswer(_ question: HTTPQuestion) async -> HTTPAnswer {
+    private func unmeteredAnswer(_ question: HTTPRequest) async -> HTTPAnswer {
         // The listener has asked before it read the body.
         guard let admission = question.admitted as? RequestAdmission else {
             preconditionFailure("a request that was not admitted")
@@ -48,7 +48,7 @@ struct RegistrarService: Sendable {
     }
 
     private func reply(
-        to question: HTTPQuestion, _ admission: RequestAdmission
+        to question: HTTPRequest, _ admission: RequestAdmission
     ) async throws(Problem) -> RegistrarReply {
         let caller: RegistrarCaller
         switch admission.asker {
@@ -89,7 +89,7 @@ struct RegistrarService: Sendable {
     // MARK: Who asks, and how often
 
     private func attest(
-        _ question: HTTPQuestion, _ route: RegistrarRoute
+        _ question: HTTPRequest, _ route: RegistrarRoute
     ) async throws(Problem) -> RegistrarReply {
         guard case .attestation(let key) = route else {
             guard case .challenge(let key) = route else {
@@ -130,7 +130,7 @@ struct RegistrarService: Sendable {
 
     /// What another replica asks of a claim in this one's partitions: to note it, or without one to remove it.
     private func claim(
-        _ question: HTTPQuestion, _ key: InstallationKey, _ route: RegistrarRoute,
+        _ question: HTTPRequest, _ key: InstallationKey, _ route: RegistrarRoute,
         _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply {
         let request = try RegistrarRequest(question, route: route, caller: caller)

@@ -16,7 +16,7 @@ package struct HTTPAdmitted: Sendable {
     package var isReplica: Bool
     /// A longer body is refused.
     package var bodyBytesMax: Int
-    /// What was found, for `HTTPQuestion.admitted`.
+    /// What was found, for `HTTPRequest.admitted`.
     package var finding: any Sendable
 
     package init(
@@ -31,7 +31,7 @@ package struct HTTPAdmitted: Sendable {
 
 /// Decides on requests by their heads, and bounds what all connections take together.
 struct ListenerAdmission: Sendable {
-    let decide: @Sendable (HTTPQuestion) -> HTTPAdmission
+    let decide: @Sendable (HTTPRequest) -> HTTPAdmission
     let connections: OpenConnections
     let budget: BodyBudget
     let drains: DrainedBytes
@@ -40,7 +40,7 @@ struct ListenerAdmission: Sendable {
     let refused: (@Sendable (_ method: String, _ status: Int) -> Void)?
 
     init(
-        _ decide: @escaping @Sendable (HTTPQuestion) -> HTTPAdmission,
+        _ decide: @escaping @Sendable (HTTPRequest) -> HTTPAdmission,
         _ limits: HTTPListenerSettings.Limits, proxies: TrustedProxies,
         refused: (@Sendable (_ method: String, _ status: Int) -> Void)?
     ) {

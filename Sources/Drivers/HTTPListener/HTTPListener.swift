@@ -19,7 +19,7 @@ package struct HTTPListener: Sendable {
     ///   - answer: answers one request. It is called only for requests that are allowed.
     package init(
         _ settings: HTTPListenerSettings, isBound: @escaping @Sendable (Int) -> Void = { _ in },
-        answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
+        answer: @escaping @Sendable (HTTPRequest) async -> HTTPAnswer
     ) {
         self.settings = settings
         self.isBound = isBound

@@ -25,7 +25,7 @@ package struct HTTPListenerSettings: Sendable {
     package var passesAllMethods = false
     /// Decides on a request by its head, on the listener's thread. With it strangers' connections give
     /// way to each other, and the bodies of all connections have one budget; nil reads each body.
-    package var admission: (@Sendable (HTTPQuestion) -> HTTPAdmission)?
+    package var admission: (@Sendable (HTTPRequest) -> HTTPAdmission)?
     /// Of those before it, where there is `admission`.
     package var proxies = TrustedProxies()
     /// Is told of each request that is answered by its head alone. Where there is `admission`.

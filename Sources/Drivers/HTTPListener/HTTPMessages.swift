@@ -41,7 +41,7 @@ package struct HTTPHeaders: Sendable {
 }
 
 /// A request to a listener, with its whole body.
-package struct HTTPQuestion: Sendable {
+package struct HTTPRequest: Sendable {
     /// Any method; a path says which it has.
     package struct Method: RawRepresentable, Hashable, Sendable {
         package let rawValue: String
@@ -113,7 +113,7 @@ package struct HTTPAnswer: Sendable, Equatable {
     }
 
     /// Refuses a method that the path does not have.
-    package static func notAllowed(but methods: [HTTPQuestion.Method]) -> HTTPAnswer {
+    package static func notAllowed(but methods: [HTTPRequest.Method]) -> HTTPAnswer {
         let names = methods.map(\.rawValue)
         let verb = names.count == 1 ? "is" : "are"
         var answer = HTTPAnswer.text(

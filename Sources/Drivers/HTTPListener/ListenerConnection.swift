@@ -28,7 +28,7 @@ final class ListenerConnection: ChannelInboundHandler {
     private struct Request {
         let head: HTTPRequestHead
         /// Nil until its body may be read.
-        var question: HTTPQuestion?
+        var question: HTTPRequest?
         var bodyBytesMax = 0
         /// What it has of the budget.
         var taken: (bytes: Int, payer: BodyBudget.Payer)?
@@ -306,7 +306,7 @@ final class ListenerConnection: ChannelInboundHandler {
 
     /// Takes from the budget what the request may need.
     private func admit(
-        _ question: HTTPQuestion, as admitted: HTTPAdmitted, by admission: ListenerAdmission
+        _ question: HTTPRequest, as admitted: HTTPAdmitted, by admission: ListenerAdmission
     ) {
         let announced = question.announcedBytes ?? admitted.bodyBytesMax
         guard announced <= admitted.bodyBytesMax else {

@@ -9,7 +9,7 @@ struct ListenerResponder: Sendable {
     let access: AccessRule
     let passesAllMethods: Bool
     let formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
-    let answer: @Sendable (HTTPQuestion) async -> HTTPAnswer
+    let answer: @Sendable (HTTPRequest) async -> HTTPAnswer
 
     static func headers(of answer: HTTPAnswer) -> NIOHTTP1.HTTPHeaders {
         var headers: NIOHTTP1.HTTPHeaders = [
@@ -43,8 +43,8 @@ struct ListenerResponder: Sendable {
     }
 
     /// What a request asks for, apart from its body.
-    func question(in head: HTTPRequestHead) -> Result<HTTPQuestion, Refusal> {
-        func refuse(_ reason: String, status: Int) -> Result<HTTPQuestion, Refusal> {
+    func question(in head: HTTPRequestHead) -> Result<HTTPRequest, Refusal> {
+        func refuse(_ reason: String, status: Int) -> Result<HTTPRequest, Refusal> {
             .failure(Refusal(answer: refusal(reason, status: status)))
         }
         let target = RequestTarget(head.uri)
@@ -56,7 +56,7 @@ struct ListenerResponder: Sendable {
         case nil: break
         }
         let method =
-            head.method == .HEAD ? .get : HTTPQuestion.Method(rawValue: head.method.rawValue)
+            head.method == .HEAD ? .get : HTTPRequest.Method(rawValue: head.method.rawValue)
         guard passesAllMethods || [.get, .put, .post, .delete].contains(method) else {
             return refuse("this method is not allowed here", status: 405)
         }
@@ -64,7 +64,7 @@ struct ListenerResponder: Sendable {
             return refuse(
                 "the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400)
         }
-        var question = HTTPQuestion(
+        var question = HTTPRequest(
             method: method, path: target.path, query: target.parameters,
             headers: HTTPHeaders(head.headers))
         question.rawQuery = target.query

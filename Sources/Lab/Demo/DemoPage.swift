@@ -55,7 +55,7 @@ final class DemoPage: Sendable {
 
     // MARK: Answers
 
-    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
         if let answer = LivePage.answer(question) { return answer }
         let figures = state.withLock(\.figures)
         switch question.path {

@@ -26,7 +26,7 @@ struct AudienceFeed: ~Copyable {
     /// - Returns: why the record was skipped, if it was.
     mutating func registration(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) -> UnreadableRecord? {
         let skipped = registrations.skippedTargets
         do throws(UnreadableRecord) {
@@ -34,47 +34,47 @@ struct AudienceFeed: ~Copyable {
                 key: key, value: value, timestamp: timestamp, into: &registration)
             {
             case .replaced:
-                book.add(book.audience.apply(registration, changes: &changes))
-                book.setAside.add(
+                state.add(state.audience.apply(registration, changes: &changes))
+                state.setAside.add(
                     .registrationRows, "unknownTarget",
                     count: Int(registrations.skippedTargets - skipped))
                 handlers.note(key: registration.key, of: registration.app)
             case .removed:
                 registration.key.withUnsafeBytes { key in
-                    _ = book.audience.remove(key: key, changes: &changes)
+                    _ = state.audience.remove(key: key, changes: &changes)
                 }
             }
         } catch {
-            if !error.isLeftOut { book.setAside.add(.registrations, error.code) }
+            if !error.isLeftOut { state.setAside.add(.registrations, error.code) }
             return error
         }
-        book.counters.registrationsRead += 1
+        state.counters.registrationsRead += 1
         return nil
     }
 
     /// - Returns: why the record was skipped, if it was.
     mutating func suppression(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
             let suppression = try suppressions.suppression(
                 key: key, value: value, timestamp: timestamp, into: &tokenKey)
             tokenKey.token.withUnsafeBytes { token in
                 if let suppression {
-                    _ = book.audience.apply(
+                    _ = state.audience.apply(
                         suppression: suppression, recordedAt: timestamp, route: tokenKey.route,
                         token: token)
                 } else {
-                    _ = book.audience.revokeSuppression(route: tokenKey.route, token: token)
+                    _ = state.audience.revokeSuppression(route: tokenKey.route, token: token)
                 }
             }
         } catch {
             if error.isLeftOut { return nil }
-            book.setAside.add(.suppressions, error.code)
+            state.setAside.add(.suppressions, error.code)
             return error
         }
-        book.counters.suppressionsRead += 1
+        state.counters.suppressionsRead += 1
         return nil
     }
 }

@@ -18,17 +18,17 @@ struct EventList {
 
     private init() { (subject, hash) = (.none, 0) }
 
-    init(subjectOf event: Event, _ book: borrowing PushBook) {
-        hash = book.audience.hash(event.app, event.subject, isKindWide: false)
-        subject = book.audience.subject(event.app, event.subject, hash: hash) ?? .none
+    init(subjectOf event: Event, _ state: borrowing PipelineState) {
+        hash = state.audience.hash(event.app, event.subject, isKindWide: false)
+        subject = state.audience.subject(event.app, event.subject, hash: hash) ?? .none
     }
 
-    init(kind name: String, of event: Event, _ book: borrowing PushBook) {
+    init(kind name: String, of event: Event, _ state: borrowing PipelineState) {
         var text = name
         (subject, hash) = text.withUTF8 { utf8 in
             let utf8 = UnsafeRawBufferPointer(utf8)
-            let hash = book.audience.hash(event.app, utf8, isKindWide: true)
-            return (book.audience.kindWide(event.app, utf8, hash: hash) ?? .none, hash)
+            let hash = state.audience.hash(event.app, utf8, isKindWide: true)
+            return (state.audience.kindWide(event.app, utf8, hash: hash) ?? .none, hash)
         }
         kind = name
     }

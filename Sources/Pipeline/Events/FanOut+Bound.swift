@@ -27,13 +27,13 @@ extension FanOut {
     @inline(never)
     mutating func checkBound(
         _ event: Event, at position: RecordPosition, now: Now, header: EventRecord.HeaderLookup,
-        _ book: borrowing PushBook
+        _ state: borrowing PipelineState
     ) throws(UnreadableRecord) {
         guard event.shard == nil else { return }
-        let most = book.settings.fanOutMax
-        let tokens = tokens(askedBy: event, book)
+        let most = state.settings.fanOutMax
+        let tokens = tokens(askedBy: event, state)
         guard tokens > most || !withheld.isEmpty else { return }
-        let source = book.source(position)
+        let source = state.source(position)
         // It is released whatever the bound is by now, and whatever counts.
         if let released = Self.released(by: header(DeadLetter.releasedHeader), to: source) {
             withheld.removeAll { $0.source == released }
@@ -62,18 +62,18 @@ extension FanOut {
 
     /// How many tokens are on the lists of the event, a token of several lists counted in each; those
     /// of subjects that an operator drops are not.
-    private func tokens(askedBy event: Event, _ book: borrowing PushBook) -> Int {
+    private func tokens(askedBy event: Event, _ state: borrowing PipelineState) -> Int {
         var tokens = 0
         if event.subject.isEmpty {
-            let names = event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds
+            let names = event.isAppWide ? state.audience.kindNames(of: event.app) : event.kinds
             for name in names {
-                tokens += book.audience.count(onList: EventList(kind: name, of: event, book))
+                tokens += state.audience.count(onList: EventList(kind: name, of: event, state))
             }
             return tokens
         }
         for event in [event] + event.furtherSubjects.map({ event.about($0) })
         where !dropped.isDropped(event.subject, of: event.app) {
-            tokens += book.audience.count(onList: EventList(subjectOf: event, book))
+            tokens += state.audience.count(onList: EventList(subjectOf: event, state))
         }
         return tokens
     }

@@ -14,20 +14,20 @@ extension FanOut {
     mutating func becomeLetter(
         _ record: EventRecord, _ error: UnreadableRecord, of id: AssignmentID,
         _ position: RecordPosition, now: Now, header: EventRecord.HeaderLookup,
-        headers: () -> [(name: String, value: [UInt8])], _ book: inout PushBook,
+        headers: () -> [(name: String, value: [UInt8])], _ state: inout PipelineState,
         _ outbox: inout Outbox
     ) {
         tally.ended(error.isWithheld ? .withheld : .unreadable, topic: record.binding)
-        let hold = book.tracker.hold(id)
+        let hold = state.tracker.hold(id)
         let correlation = decoder.correlation(of: record, header: header)
-        if book.traces.isOn {
+        if state.traces.isOn {
             trace(
                 unreadable: error, correlation, writtenAt: record.timestamp, position,
-                hold: hold, now, &book)
+                hold: hold, now, &state)
         }
         let subject = decoder.subject(ofUnreadable: record, header: header)
         outbox.writeUnreadable(
             record, headers(), error, correlation, subject: subject, hold: hold, at: position,
-            &book, now: now)
+            &state, now: now)
     }
 }

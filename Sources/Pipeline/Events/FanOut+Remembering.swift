@@ -17,30 +17,30 @@ extension FanOut {
     mutating func remember(
         _ record: EventRecord, of id: AssignmentID, _ position: RecordPosition,
         _ newcomers: InheritedNotes.Newcomers, now: Now, header: EventRecord.HeaderLookup,
-        headers: () -> [(name: String, value: [UInt8])], _ book: inout PushBook,
+        headers: () -> [(name: String, value: [UInt8])], _ state: inout PipelineState,
         _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) {
         let event = try? decoder.decode(record, now: now.wall, header: header)
-        guard let event, event.expiresAt > now.wall, !isOfDroppedTopic(event, book) else {
+        guard let event, event.expiresAt > now.wall, !isOfDroppedTopic(event, state) else {
             return tally.ended(.remembered, topic: record.binding)
         }
         let lists =
             event.subject.isEmpty
-            ? (event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds)
-                .map { EventList(kind: $0, of: event, book) }
+            ? (event.isAppWide ? state.audience.kindNames(of: event.app) : event.kinds)
+                .map { EventList(kind: $0, of: event, state) }
             : ([event] + event.furtherSubjects.map { event.about($0) })
                 .filter { !dropped.isDropped($0.subject, of: $0.app) }
-                .map { EventList(subjectOf: $0, book) }
+                .map { EventList(subjectOf: $0, state) }
         let pushed: [[AudienceEntry]]
         switch newcomers {
         case .none: pushed = lists.map { _ in [] }
         case .some(let entries): pushed = lists.map { entries[$0.subject] ?? [] }
         case .unknown: pushed = []
         }
-        if book.settings.fanOutMax < .max {
+        if state.settings.fanOutMax < .max {
             do throws(UnreadableRecord) {
-                try checkBound(event, at: position, now: now, header: header, book)
+                try checkBound(event, at: position, now: now, header: header, state)
             } catch {
                 // The owner before has written its letter, or has pushed it while it was for fewer
                 // tokens. Then newcomers are owed a push, or a letter in place of it.
@@ -51,28 +51,30 @@ extension FanOut {
                 }
                 return becomeLetter(
                     record, error, of: id, position, now: now, header: header, headers: headers,
-                    &book, &outbox)
+                    &state, &outbox)
             }
         }
         tally.ended(.remembered, topic: record.binding)
         // Whom the owner before had not heard of is not known, or they are very many: then it is as
         // if there had been no note.
-        let isForFew = pushed.allSatisfy { $0.count <= book.settings.immediateFanOutMax }
+        let isForFew = pushed.allSatisfy { $0.count <= state.settings.immediateFanOutMax }
         guard pushed.count == lists.count, isForFew else {
-            _ = fanOut(event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
+            _ = fanOut(
+                event, of: id, position: position, now: now, &state, &late, &outbox, deferral)
             return
         }
-        let shared = request(event, of: .none, position: position, now: now, &book)
+        let shared = request(event, of: .none, position: position, now: now, &state)
         for (list, entries) in zip(lists, pushed) {
             let request = shared.onList(list)
-            late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
+            late.noteEvent(request, of: event, hash: list.hash, &state, now: now)
             if !entries.isEmpty {
                 late.tell(
-                    entries, of: request, list, isPlain: event.isPlain, hold: book.tracker.hold(id),
-                    &self, &book, deferral, now: now)
+                    entries, of: request, list, isPlain: event.isPlain,
+                    hold: state.tracker.hold(id),
+                    &self, &state, deferral, now: now)
             }
         }
-        book.pushes.bodies.release(shared.body)
+        state.pushes.bodies.release(shared.body)
     }
 }
 
@@ -87,19 +89,19 @@ extension LateRegistrations {
     /// Pushes the event that was noted last to these entries of its list. The claim passes to them.
     mutating func tell(
         _ entries: [AudienceEntry], of request: FanOutRequest, _ list: EventList, isPlain: Bool,
-        hold: OffsetClaim, _ fanOut: inout FanOut, _ book: inout PushBook,
+        hold: OffsetClaim, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
         for entry in entries {
-            book.tracker.retain(hold)
+            state.tracker.retain(hold)
             var late = LateEntry(
                 entry: entry, subject: list.subject, hash: list.hash, madeAt: now.monotonic,
                 walks: 0..<0,
                 events: isPlain ? 0..<0 : recentEvents.end - 1..<recentEvents.end,
                 changeExpiresAt: isPlain ? request.expiresAt : nil)
             late.holds = [hold]
-            serve(late, &fanOut, &book, deferral, now: now)
+            serve(late, &fanOut, &state, deferral, now: now)
         }
-        book.tracker.release(hold)
+        state.tracker.release(hold)
     }
 }

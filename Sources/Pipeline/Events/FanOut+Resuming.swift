@@ -49,17 +49,17 @@ extension FanOut {
     /// Tells the newcomers of the event whose walk was started last. The walk goes to all others.
     mutating func tellNewcomers(
         of request: FanOutRequest, _ list: EventList, _ event: Event, of id: AssignmentID, now: Now,
-        _ book: inout PushBook, _ late: inout LateRegistrations,
+        _ state: inout PipelineState, _ late: inout LateRegistrations,
         _ deferral: borrowing DeferredPushes
     ) {
         guard let resumed = resumption.take() else { return }
         let behind = (resumed.newcomers(of: list.subject) ?? []).filter {
-            resumed.place.isBehind(book.audience.tokenBytes(of: $0.token))
+            resumed.place.isBehind(state.audience.tokenBytes(of: $0.token))
         }
         guard !behind.isEmpty else { return }
         late.tell(
-            behind, of: request, list, isPlain: event.isPlain, hold: book.tracker.hold(id), &self,
-            &book, deferral, now: now)
+            behind, of: request, list, isPlain: event.isPlain, hold: state.tracker.hold(id), &self,
+            &state, deferral, now: now)
     }
 
     /// Forgets the place of an event of which the newcomers are not known, or very many: it begins

@@ -16,54 +16,54 @@ extension FanOut {
     ///   shards now, too many records wait for Kafka already, or no worker could read the shards.
     mutating func split(
         _ event: Event, list: EventList, of id: AssignmentID, _ position: RecordPosition,
-        _ request: FanOutRequest, now: Now, _ book: inout PushBook, _ outbox: inout Outbox
+        _ request: FanOutRequest, now: Now, _ state: inout PipelineState, _ outbox: inout Outbox
     ) -> Bool {
-        guard let topic = book.settings.shards, topic.count > 1, event.shard == nil,
-            outbox.hasRoomForShards(Int(topic.count), book)
+        guard let topic = state.settings.shards, topic.count > 1, event.shard == nil,
+            outbox.hasRoomForShards(Int(topic.count), state)
         else { return false }
         let key = Array(event.subject)
         let values = (0..<topic.count).map { index in
             let tokens = TokenShard(index: index, count: topic.count)
-            return Self.shard(tokens, of: event, list: list, at: position, now: now, book)
+            return Self.shard(tokens, of: event, list: list, at: position, now: now, state)
         }
         // The shards may be larger than the configuration allows records to be. The last one is the
         // longest.
         guard let last = values.last,
             let decoded = decoded(shard: last, key: key, of: topic, now: now)
         else { return false }
-        let hold = self.hold(id, for: request, &book)
-        book.traces.split(request.origin)
-        let traceparent = self.traceparent(ofShardsOf: event, request, book)
+        let hold = self.hold(id, for: request, &state)
+        state.traces.split(request.origin)
+        let traceparent = self.traceparent(ofShardsOf: event, request, state)
         for (index, value) in values.enumerated() {
-            book.tracker.retain(hold)
+            state.tracker.retain(hold)
             outbox.write(
                 topic: .events, partition: topic.partition(ofShard: index), key: key,
                 value: value, traceparent: traceparent, holds: [hold])
             outbox.keep(decoded.shard(UInt16(index), of: topic.count))
         }
-        book.tracker.release(hold)
+        state.tracker.release(hold)
         if outbox.shardBreaker == .halfOpen { outbox.shardBreaker = .open }
         return true
     }
 
     /// The spans of a shard belong to the event's own, if that is traced here.
     private func traceparent(
-        ofShardsOf event: Event, _ request: FanOutRequest, _ book: borrowing PushBook
+        ofShardsOf event: Event, _ request: FanOutRequest, _ state: borrowing PipelineState
     ) -> String? {
-        book.traces.context(of: request.origin)?.text
+        state.traces.context(of: request.origin)?.text
             ?? Correlation(checking: nil, traceparent: event.traceparent).traceparent
     }
 
     /// The value of a shard, which is an event in Lamplighter's own format; its key is the subject.
     private static func shard(
         _ tokens: TokenShard, of event: Event, list: EventList, at position: RecordPosition,
-        now: Now, _ book: borrowing PushBook
+        now: Now, _ state: borrowing PipelineState
     ) -> [UInt8] {
-        var draft = EventDraft(event, app: book.routing.name(of: event.app))
+        var draft = EventDraft(event, app: state.routing.name(of: event.app))
         draft.id = Correlation(checking: event.id, traceparent: nil).id
         // The lists of a kind-wide event are split one by one.
         if let kind = list.kind { draft.kinds = [kind] }
-        let source = book.source(position)
+        let source = state.source(position)
         draft.shard = EventShard(
             tokens: tokens, topic: source.topic, partition: source.partition,
             offset: source.offset, notBefore: event.delay > .zero ? now.wall + event.delay : nil,
@@ -75,11 +75,11 @@ extension FanOut {
     /// are then the same whoever reads the shard, and however often.
     @inline(never)
     mutating func setSource(
-        _ shard: EventShard, of request: inout FanOutRequest, now: Now, _ book: inout PushBook
+        _ shard: EventShard, of request: inout FanOutRequest, now: Now, _ state: inout PipelineState
     ) {
         let source = DeadLetter.Source(
             topic: shard.topic, partition: shard.partition, offset: shard.offset)
-        if let position = book.position(source) { request.origin = position }
+        if let position = state.position(source) { request.origin = position }
         guard let notBefore = shard.notBefore, notBefore > now.wall else { return }
         // No delay is longer than the longest that is configured, whoever wrote the record.
         request.notBefore = now.monotonic + min(notBefore - now.wall, delayMax)
@@ -88,51 +88,51 @@ extension FanOut {
     /// Fans out here the shards that Kafka did not take, such as for want of the right to write.
     /// The oldest go first, since their pushes are the next to expire.
     mutating func fanOutRefusedShards(
-        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         while !walks.isFull, let shard = outbox.popRefusedShard() {
-            book.counters.shardsRefused += 1
-            book.countRead()
+            state.counters.shardsRefused += 1
+            state.countRead()
             shard.record.key.withUnsafeBytes { subject in
                 fanOut(
-                    shard: shard.shard!.about(subject), hold: shard.holds[0], now: now, &book)
+                    shard: shard.shard!.about(subject), hold: shard.holds[0], now: now, &state)
             }
         }
     }
 
     /// Fans out one shard; the claim passes to its walk.
     private mutating func fanOut(
-        shard event: Event, hold: OffsetClaim, now: Now, _ book: inout PushBook
+        shard event: Event, hold: OffsetClaim, now: Now, _ state: inout PipelineState
     ) {
         let list =
             event.subject.isEmpty
-            ? EventList(kind: event.kinds[0], of: event, book)
-            : EventList(subjectOf: event, book)
-        let count = book.audience.count(onList: list)
-        let topic = book.settings.shards!.binding
-        let isOfDroppedTopic = isOfDroppedTopic(event, book)
+            ? EventList(kind: event.kinds[0], of: event, state)
+            : EventList(subjectOf: event, state)
+        let count = state.audience.count(onList: list)
+        let topic = state.settings.shards!.binding
+        let isOfDroppedTopic = isOfDroppedTopic(event, state)
         if isOfDroppedTopic || dropped.isDropped(event.subject, of: event.app) {
             tally.ended(.dropped, topic: topic)
-            book.counters.subjectsDropped += 1
-            return book.tracker.release(hold)
+            state.counters.subjectsDropped += 1
+            return state.tracker.release(hold)
         }
         guard event.expiresAt > now.wall, count > 0 else {
             tally.ended(count > 0 ? .expired : .unmatched, topic: topic)
-            return book.tracker.release(hold)
+            return state.tracker.release(hold)
         }
-        let request = request(event, of: list, position: nil, now: now, &book)
+        let request = request(event, of: list, position: nil, now: now, &state)
         let outcome = startWalk(
-            request, count: count, hold: hold, isSole: false, now: now, &book)
-        note(outcome, of: event, topic: topic, nil, now: now, &book)
+            request, count: count, hold: hold, isSole: false, now: now, &state)
+        note(outcome, of: event, topic: topic, nil, now: now, &state)
     }
 
     /// Whether it is a shard of an event that came from a topic which an operator drops, wherever the
     /// shard itself stands.
     // Not inlined: hardly any event is a shard.
     @inline(never)
-    func isOfDroppedTopic(_ event: Event, _ book: borrowing PushBook) -> Bool {
+    func isOfDroppedTopic(_ event: Event, _ state: borrowing PipelineState) -> Bool {
         guard let source = event.shard?.topic else { return false }
-        return zip(book.settings.eventTopics, dropped.topics).contains { $1 && $0 == source }
+        return zip(state.settings.eventTopics, dropped.topics).contains { $1 && $0 == source }
     }
 
     /// What a reader of the shard would decode, without the bytes that are lent to it; nil if it could

@@ -24,35 +24,35 @@ extension FanOut {
     @inline(__always)
     mutating func visit(
         _ entry: AudienceEntry, _ request: FanOutRequest, claims: Claims, now: Now,
-        _ book: inout PushBook, _ deferral: borrowing DeferredPushes
+        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes
     ) -> Bool {
         let token = entry.token
-        let route = book.audience.route(of: token)
-        guard let type = Self.pushType(for: entry, of: request, route: route, book) else {
-            drop(claims, &book)
+        let route = state.audience.route(of: token)
+        guard let type = Self.pushType(for: entry, of: request, route: route, state) else {
+            drop(claims, &state)
             return true
         }
-        if book.audience.isSuppressed(token) {
-            book.endUnqueued(.suppressed, route, type)
-            drop(claims, &book)
+        if state.audience.isSuppressed(token) {
+            state.endUnqueued(.suppressed, route, type)
+            drop(claims, &state)
             return true
         }
-        let content = Self.content(of: request, type, book)
+        let content = Self.content(of: request, type, state)
         var push = PushRequest(
             token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = request.coalescingKey
-        return place(push, claims: claims, now: now, &book, deferral)
+        return place(push, claims: claims, now: now, &state, deferral)
     }
 
     /// What a push of this event says.
     @inline(__always)
     static func content(
-        of request: FanOutRequest, _ type: PushType, _ book: borrowing PushBook
+        of request: FanOutRequest, _ type: PushType, _ state: borrowing PipelineState
     ) -> PushContent {
         var content = PushContent(
             type: type,
-            priority: book.settings.wireDefaults.priority(type, asked: request.priority),
-            expiration: request.expiration ?? book.settings.wireDefaults.expiration(type),
+            priority: state.settings.wireDefaults.priority(type, asked: request.priority),
+            expiration: request.expiration ?? state.settings.wireDefaults.expiration(type),
             expiresAt: request.expiresAt, origin: request.origin,
             readSequence: request.readSequence, subject: request.subject,
             subjectTag: request.subjectTag)
@@ -65,34 +65,34 @@ extension FanOut {
 
     /// Joins the push that the token has already, or makes one.
     private mutating func place(
-        _ push: PushRequest, claims: Claims, now: Now, _ book: inout PushBook,
+        _ push: PushRequest, claims: Claims, now: Now, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes
     ) -> Bool {
-        if let slot = book.existingPush(for: push.token, key: push.coalescingKey) {
-            book.counters.pushesCoalesced += 1
-            claim(claims, for: slot, push, isNew: false, &book)
+        if let slot = state.existingPush(for: push.token, key: push.coalescingKey) {
+            state.counters.pushesCoalesced += 1
+            claim(claims, for: slot, push, isNew: false, &state)
             return true
         }
-        if push.coalescingKey != 0, deferral.isOutdated(push, book) {
-            book.counters.pushesCoalesced += 1
-            drop(claims, &book)
+        if push.coalescingKey != 0, deferral.isOutdated(push, state) {
+            state.counters.pushesCoalesced += 1
+            drop(claims, &state)
             return true
         }
-        guard book.freeEventSlots > 0 else { return false }
-        book.counters.pushesQueued += 1
-        let slot = book.add(push, now: now)
-        claim(claims, for: slot, push, isNew: true, &book)
+        guard state.freeEventSlots > 0 else { return false }
+        state.counters.pushesQueued += 1
+        let slot = state.add(push, now: now)
+        claim(claims, for: slot, push, isNew: true, &state)
         return true
     }
 
     /// The type of the push that this entry gets; nil when the event is not for it.
     static func pushType(
         for entry: AudienceEntry, of request: FanOutRequest, route: RouteID,
-        _ book: borrowing PushBook
+        _ state: borrowing PipelineState
     ) -> PushType? {
-        guard request.filter.shard?.contains(book.audience.tokenBytes(of: entry.token)) ?? true
+        guard request.filter.shard?.contains(state.audience.tokenBytes(of: entry.token)) ?? true
         else { return nil }
-        let route = book.traits(of: route)
+        let route = state.traits(of: route)
         if let environment = request.filter.environment, environment != route.environment {
             return nil
         }
@@ -101,7 +101,7 @@ extension FanOut {
             // Numbers are compared first: the name costs a cache miss, and few events need it.
             guard !request.filter.unknownKinds.isEmpty,
                 request.filter.isUnknownKind(
-                    book.audience.nameBytes(of: entry.kind, in: route.app))
+                    state.audience.nameBytes(of: entry.kind, in: route.app))
             else { return nil }
         }
         if let type = request.payloadType {
@@ -116,32 +116,32 @@ extension FanOut {
     /// - Parameter isNew: whether the push was made of this very request, and has nothing to merge.
     private func claim(
         _ claims: Claims, for slot: UInt32, _ push: PushRequest, isNew: Bool,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) {
         switch claims {
         case .event(let hold):
-            book.tracker.retain(hold)
+            state.tracker.retain(hold)
             if isNew {
-                book.pushes.claim(hold, for: slot, &book.tracker)
+                state.pushes.claim(hold, for: slot, &state.tracker)
             } else {
-                _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
+                _ = state.pushes.join(slot, push, hold: hold, &state.tracker)
             }
         case .walk(let walk):
             walks.forEachHold(of: walk) { hold in
-                book.tracker.retain(hold)
+                state.tracker.retain(hold)
                 if isNew {
-                    book.pushes.claim(hold, for: slot, &book.tracker)
+                    state.pushes.claim(hold, for: slot, &state.tracker)
                 } else {
-                    _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
+                    _ = state.pushes.join(slot, push, hold: hold, &state.tracker)
                 }
             }
         case .held(let holds):
-            for hold in holds { _ = book.pushes.join(slot, push, hold: hold, &book.tracker) }
+            for hold in holds { _ = state.pushes.join(slot, push, hold: hold, &state.tracker) }
         }
     }
 
     /// The push is not made: claims that were taken for it alone go back.
-    private func drop(_ claims: Claims, _ book: inout PushBook) {
-        if case .held(let holds) = claims { book.release(holds) }
+    private func drop(_ claims: Claims, _ state: inout PipelineState) {
+        if case .held(let holds) = claims { state.release(holds) }
     }
 }

@@ -13,21 +13,21 @@ extension FanOut {
     ///   go on with it: a token may change from one list to another.
     mutating func startWalk(
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, isSole: Bool, now: Now,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) -> ListOutcome {
-        book.audience.setCursor(request.subject, true)
+        state.audience.setCursor(request.subject, true)
         var request = request
         // A walk may also begin with few tokens, where slots are scarce.
-        request.isBulk = count > book.settings.immediateFanOutMax
+        request.isBulk = count > state.settings.immediateFanOutMax
         let place = isSole ? placeToResume(hold) : nil
         var rounds =
             isSole ? WalkRounds(of: request.filter.shard, count: count, from: place) : nil
-        let pace = pace(of: request, count: count, rounds, now: now, book.settings)
+        let pace = pace(of: request, count: count, rounds, now: now, state.settings)
         if pace == nil, place == nil { rounds = nil }
         let walk = walks.start(
-            request, count: count, pace: pace, rounds: rounds, hold: hold, &book.tracker)
-        if book.traces.isFollowing {
-            book.traces.walking(
+            request, count: count, pace: pace, rounds: rounds, hold: hold, &state.tracker)
+        if state.traces.isFollowing {
+            state.traces.walking(
                 walks.number(of: walk), of: request.subject, for: request.origin)
         }
         // Whether the owner before has found any is not known: to say that there are none would be a
@@ -54,25 +54,25 @@ extension FanOut {
     /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     mutating func advance(
-        steps: Int, now: Now, _ book: inout PushBook, _ deferral: borrowing DeferredPushes
+        steps: Int, now: Now, _ state: inout PipelineState, _ deferral: borrowing DeferredPushes
     ) -> Int {
         var made = 0
-        let left = book.freeEventSlots - slotsForWalks(book)
+        let left = state.freeEventSlots - slotsForWalks(state)
         slotsTakenAtOnce = 0
-        while made < steps, book.freeEventSlots > left {
-            let most = min(Self.prefetchedEntries, steps - made, book.freeEventSlots - left)
+        while made < steps, state.freeEventSlots > left {
+            let most = min(Self.prefetchedEntries, steps - made, state.freeEventSlots - left)
             let step = nextStep(
-                most: most, now: now, isDraining: deferral.drain != nil, &book.tracker,
-                &book.pushes.bodies, book.audience)
-            if walks.hasPassedOver { countPassedOver(book, now: now) }
+                most: most, now: now, isDraining: deferral.drain != nil, &state.tracker,
+                &state.pushes.bodies, state.audience)
+            if walks.hasPassedOver { countPassedOver(state, now: now) }
             switch step {
             case .idle:
                 return made
             case .left(let subject):
-                book.audience.setCursor(subject, false)
+                state.audience.setCursor(subject, false)
             case .visit(let positions, let walk):
                 made += positions.count
-                visit(positions, walk: walk, now: now, &book, deferral)
+                visit(positions, walk: walk, now: now, &state, deferral)
             }
         }
         return made
@@ -91,8 +91,8 @@ extension FanOut {
 
     /// Ends the walks that are spread and hold no offset of ours any more. Whether their events are
     /// for anybody is not known: to say that they are for none would be a false alarm.
-    mutating func abandonWalks(_ book: borrowing PushBook) {
-        let undecided = walks.abandonPaced { book.tracker.position(of: $0) == nil }
+    mutating func abandonWalks(_ state: borrowing PipelineState) {
+        let undecided = walks.abandonPaced { state.tracker.position(of: $0) == nil }
         for (topic, count) in undecided {
             tally.decided(count)
             tally.matched(count, topic: topic)
@@ -101,23 +101,23 @@ extension FanOut {
 
     /// Ends the walks through what an operator drops from now on: the tokens that they have not come to
     /// are sent nothing. What was asked for before goes on.
-    mutating func abandonDropped(_ book: inout PushBook) {
+    mutating func abandonDropped(_ state: inout PipelineState) {
         guard dropped.hasSubjects || dropped.hasTopics, !walks.isEmpty else { return }
-        for walk in walks.underWay where isDropped(walk, book) {
+        for walk in walks.underWay where isDropped(walk, state) {
             for (topic, count) in walks.abandon(walk) {
                 tally.decided(count)
                 tally.dropped(count, topic: topic)
             }
-            book.counters.subjectsDropped += 1
+            state.counters.subjectsDropped += 1
         }
     }
 
     /// Whether all that the walk answers for is dropped. Events of several topics may share a walk.
-    private func isDropped(_ walk: Int, _ book: borrowing PushBook) -> Bool {
+    private func isDropped(_ walk: Int, _ state: borrowing PipelineState) -> Bool {
         let subject = walks.request(of: walk).subject
-        if dropped.hasSubjects, !book.audience.isKindWide(subject),
+        if dropped.hasSubjects, !state.audience.isKindWide(subject),
             dropped.isDropped(
-                book.audience.subjectBytes(of: subject), of: book.audience.app(of: subject))
+                state.audience.subjectBytes(of: subject), of: state.audience.app(of: subject))
         {
             return true
         }
@@ -126,7 +126,7 @@ extension FanOut {
         var (isDropped, isWanted) = (false, false)
         walks.forEachHold(of: walk) { hold in
             // Of an event whose partition is not ours any more its next owner decides.
-            guard let position = book.tracker.position(of: hold) else { return }
+            guard let position = state.tracker.position(of: hold) else { return }
             if dropped.topics[Int(position.topic)] { isDropped = true } else { isWanted = true }
         }
         return isDropped && !isWanted
@@ -134,12 +134,12 @@ extension FanOut {
 
     /// Counts the events of walks that met every token of their list, and none that they are for.
     @inline(never)
-    private mutating func countPassedOver(_ book: borrowing PushBook, now: Now) {
+    private mutating func countPassedOver(_ state: borrowing PipelineState, now: Now) {
         for passed in walks.takePassedOver() {
             let subject =
-                book.audience.isKindWide(passed.subject)
+                state.audience.isKindWide(passed.subject)
                 ? UnsafeRawBufferPointer(start: nil, count: 0)
-                : book.audience.subjectBytes(of: passed.subject)
+                : state.audience.subjectBytes(of: passed.subject)
             tally.decided(passed.count)
             tally.reachedNobody(
                 .passedOver, subject, topic: passed.topic, count: passed.count, now: now)
@@ -147,45 +147,45 @@ extension FanOut {
     }
 
     private mutating func visit(
-        _ positions: Range<Int>, walk: Int, now: Now, _ book: inout PushBook,
+        _ positions: Range<Int>, walk: Int, now: Now, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes
     ) {
         let request = walks.request(of: walk)
-        let start = book.traces.isFollowing ? book.askedTally : nil
-        let asked = book.pushesAsked
-        book.audience.prefetch(request.subject, entries: positions)
+        let start = state.traces.isFollowing ? state.askedTally : nil
+        let asked = state.pushesAsked
+        state.audience.prefetch(request.subject, entries: positions)
         let tokens = walks.tokensOfPass(walk)
         var met = 0
         for index in positions.reversed() {
-            let entry = book.audience.entry(request.subject, at: index)
+            let entry = state.audience.entry(request.subject, at: index)
             if let tokens {
-                guard tokens.contains(book.audience.tokenBytes(of: entry.token)) else { continue }
+                guard tokens.contains(state.audience.tokenBytes(of: entry.token)) else { continue }
                 met += 1
             }
-            let visited = visit(entry, request, claims: .walk(walk), now: now, &book, deferral)
+            let visited = visit(entry, request, claims: .walk(walk), now: now, &state, deferral)
             precondition(visited, "there was a free slot for each")
         }
         if met > 0 { walks.met(met, by: walk) }
         if !walks.hasFoundToken(walk),
-            book.pushesAsked != asked || Self.isForAny(positions, request, book)
+            state.pushesAsked != asked || Self.isForAny(positions, request, state)
         {
             for (topic, count) in walks.foundToken(walk) {
                 tally.decided(count)
                 tally.matched(count, topic: topic)
             }
         }
-        if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
+        if let start { state.traces.planned(state.askedTally, since: start, for: request.origin) }
     }
 
     /// When a walk may go on that keeps a pace; one that waits for slots waits for a fact.
-    func nextPaced(_ book: borrowing PushBook) -> MonotonicTime {
-        slotsForWalks(book) > 0 ? walks.nextPaced : .distantFuture
+    func nextPaced(_ state: borrowing PipelineState) -> MonotonicTime {
+        slotsForWalks(state) > 0 ? walks.nextPaced : .distantFuture
     }
 
     /// How many slots walks may take now. Where events have taken slots that are kept for them,
     /// walks take as many, so that neither waits for the other to end.
-    private func slotsForWalks(_ book: borrowing PushBook) -> Int {
-        let free = book.freeEventSlots
-        return min(free, max(free - book.settings.slotsKeptForEvents, slotsTakenAtOnce))
+    private func slotsForWalks(_ state: borrowing PipelineState) -> Int {
+        let free = state.freeEventSlots
+        return min(free, max(free - state.settings.slotsKeptForEvents, slotsTakenAtOnce))
     }
 }

@@ -86,16 +86,16 @@ struct FanOut: ~Copyable {
     /// Notes that a record with this key is about to be read. When the first record is read, the
     /// processor fetches what all that were noted will look up.
     mutating func prefetch(
-        key: UnsafeRawBufferPointer, binding: Int, _ book: borrowing PushBook
+        key: UnsafeRawBufferPointer, binding: Int, _ state: borrowing PipelineState
     ) {
         guard prefetched.count < Audience.prefetchMax, let app = decoder.appOfKeys(binding) else {
             return
         }
-        prefetched.append(book.audience.hash(app, key, isKindWide: false))
+        prefetched.append(state.audience.hash(app, key, isKindWide: false))
     }
 
-    private mutating func prefetchSubjects(_ book: inout PushBook) {
-        book.audience.prefetch(subjects: prefetched)
+    private mutating func prefetchSubjects(_ state: inout PipelineState) {
+        state.audience.prefetch(subjects: prefetched)
         prefetched.removeAll(keepingCapacity: true)
     }
 
@@ -104,66 +104,66 @@ struct FanOut: ~Copyable {
     mutating func read(
         _ record: EventRecord, of id: AssignmentID, offset: Int64, now: Now,
         header: EventRecord.HeaderLookup, headers: () -> [(name: String, value: [UInt8])],
-        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ state: inout PipelineState, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) {
-        if !prefetched.isEmpty { prefetchSubjects(&book) }
-        book.countRead()
-        let position = book.tracker.received(id, offset: offset, now: now.monotonic)
+        if !prefetched.isEmpty { prefetchSubjects(&state) }
+        state.countRead()
+        let position = state.tracker.received(id, offset: offset, now: now.monotonic)
         if dropped.hasTopics, dropped.topics[record.binding] {
             return tally.ended(.dropped, topic: record.binding)
         }
         if late.inherited.isAwaitingAny,
-            let told = late.told(id, offset: offset, book.audience)
+            let told = late.told(id, offset: offset, state.audience)
         {
             guard let place = told.place else {
                 return remember(
                     record, of: id, position, told.newcomers, now: now, header: header,
-                    headers: headers, &book, &late, &outbox, deferral)
+                    headers: headers, &state, &late, &outbox, deferral)
             }
             resumption = Resumption(
                 epoch: id.epoch, offset: offset, place: place, newcomers: told.newcomers)
         }
         do throws(UnreadableRecord) {
             let event = try decoder.event(of: record, now: now.wall, header: header)
-            book.witness.read(event.writtenAt, now: now)
+            state.witness.read(event.writtenAt, now: now)
             guard event.expiresAt > now.wall else {
-                if book.traces.isOn,
-                    let traced = trace(event, writtenAt: record.timestamp, position, now, &book)
+                if state.traces.isOn,
+                    let traced = trace(event, writtenAt: record.timestamp, position, now, &state)
                 {
-                    book.traces.read(.expired, traced)
+                    state.traces.read(.expired, traced)
                 }
-                if book.canary.isOn, event.id != nil {
-                    note(event, position, &book)
-                    book.canaryRead(.known(.expired), at: position)
+                if state.canary.isOn, event.id != nil {
+                    note(event, position, &state)
+                    state.canaryRead(.known(.expired), at: position)
                 }
                 return tally.expired(
                     event, writtenAt: record.timestamp, topic: record.binding, now: now)
             }
-            if dropped.hasTopics, isOfDroppedTopic(event, book) {
+            if dropped.hasTopics, isOfDroppedTopic(event, state) {
                 return tally.ended(.dropped, topic: record.binding)
             }
             // Before it is traced: a withheld event is traced as a letter, and must not be drawn twice.
-            if book.settings.fanOutMax < .max {
-                try checkBound(event, at: position, now: now, header: header, book)
+            if state.settings.fanOutMax < .max {
+                try checkBound(event, at: position, now: now, header: header, state)
             }
             var traced: RecordPosition?
-            if book.traces.isOn {
-                traced = trace(event, writtenAt: record.timestamp, position, now, &book)
+            if state.traces.isOn {
+                traced = trace(event, writtenAt: record.timestamp, position, now, &state)
             }
             let outcome = fanOut(
-                event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
-            if book.canary.isReading { book.canaryRead(outcome, at: position) }
+                event, of: id, position: position, now: now, &state, &late, &outbox, deferral)
+            if state.canary.isReading { state.canaryRead(outcome, at: position) }
             if case .known(.matched) = outcome {
                 tally.ended(.matched, topic: record.binding)
             } else {
-                note(outcome, of: event, topic: record.binding, traced, now: now, &book)
+                note(outcome, of: event, topic: record.binding, traced, now: now, &state)
             }
         } catch {
             if error.isLeftOut { return tally.ended(.filtered, topic: record.binding) }
             becomeLetter(
                 record, error, of: id, position, now: now, header: header, headers: headers,
-                &book, &outbox)
+                &state, &outbox)
         }
     }
 
@@ -171,14 +171,14 @@ struct FanOut: ~Copyable {
     @inline(never)
     mutating func note(
         _ outcome: ListOutcome, of event: Event, topic: Int, _ traced: RecordPosition?, now: Now,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) {
         switch outcome {
         case .known(.unmatched):
-            if let traced { book.traces.read(.unmatched, traced) }
+            if let traced { state.traces.read(.unmatched, traced) }
             tally.reachedNobody(.unmatched, event.subject, topic: topic, now: now)
         case .known(.passedOver):
-            if let traced { book.traces.read(.passedOver, traced) }
+            if let traced { state.traces.read(.passedOver, traced) }
             tally.reachedNobody(.passedOver, event.subject, topic: topic, now: now)
         case .known(let outcome): tally.ended(outcome, topic: topic)
         case .walking(let walk):
@@ -189,18 +189,18 @@ struct FanOut: ~Copyable {
 
     mutating func fanOut(
         _ event: Event, of id: AssignmentID, position: RecordPosition, now: Now,
-        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ state: inout PipelineState, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
         guard !event.subject.isEmpty, event.allSubjects.isEmpty else {
             return fanOutSeveral(
-                event, of: id, position, now: now, &book, &late, &outbox, deferral)
+                event, of: id, position, now: now, &state, &late, &outbox, deferral)
         }
-        let list = EventList(subjectOf: event, book)
-        if drops(event, &book) { return .known(.dropped) }
-        let request = request(event, of: list, position: position, now: now, &book)
+        let list = EventList(subjectOf: event, state)
+        if drops(event, &state) { return .known(.dropped) }
+        let request = request(event, of: list, position: position, now: now, &state)
         return fanOut(
-            event, request, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
+            event, request, to: list, of: id, position, now: now, &state, &late, &outbox, deferral)
     }
 
     /// Fans out an event that may go through several lists: of several subjects, or of whole kinds.
@@ -209,31 +209,31 @@ struct FanOut: ~Copyable {
     @inline(never)
     private mutating func fanOutSeveral(
         _ event: Event, of id: AssignmentID, _ position: RecordPosition, now: Now,
-        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ state: inout PipelineState, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
         hasFurtherLists = !event.hasOneList
         defer { hasFurtherLists = false }
-        let shared = request(event, of: .none, position: position, now: now, &book)
+        let shared = request(event, of: .none, position: position, now: now, &state)
         var outcome = ListOutcome.known(.unmatched)
         for subject in event.allSubjects {
             let part = event.about(subject)
             let ofPart =
-                drops(part, &book)
+                drops(part, &state)
                 ? .known(.dropped)
                 : fanOut(
-                    part, sharing: shared, to: EventList(subjectOf: part, book), of: id, position,
-                    now: now, &book, &late, &outbox, deferral)
+                    part, sharing: shared, to: EventList(subjectOf: part, state), of: id, position,
+                    now: now, &state, &late, &outbox, deferral)
             outcome = outcome.joined(with: ofPart)
         }
-        let kinds = event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds
+        let kinds = event.isAppWide ? state.audience.kindNames(of: event.app) : event.kinds
         for kind in kinds where event.subject.isEmpty {
             let ofKind = fanOut(
-                event, sharing: shared, to: EventList(kind: kind, of: event, book), of: id,
-                position, now: now, &book, &late, &outbox, deferral)
+                event, sharing: shared, to: EventList(kind: kind, of: event, state), of: id,
+                position, now: now, &state, &late, &outbox, deferral)
             outcome = outcome.joined(with: ofKind)
         }
-        book.pushes.bodies.release(shared.body)
+        state.pushes.bodies.release(shared.body)
         return outcome
     }
 
@@ -241,23 +241,23 @@ struct FanOut: ~Copyable {
     @inline(never)
     private mutating func fanOut(
         _ event: Event, sharing request: FanOutRequest, to list: EventList, of id: AssignmentID,
-        _ position: RecordPosition, now: Now, _ book: inout PushBook,
+        _ position: RecordPosition, now: Now, _ state: inout PipelineState,
         _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
-        book.pushes.bodies.retain(request.body)
+        state.pushes.bodies.retain(request.body)
         return fanOut(
-            event, request.onList(list), to: list, of: id, position, now: now, &book, &late,
+            event, request.onList(list), to: list, of: id, position, now: now, &state, &late,
             &outbox, deferral)
     }
 
     /// Whether an operator drops the event of this subject, which is counted.
     @inline(__always)
-    private func drops(_ event: Event, _ book: inout PushBook) -> Bool {
+    private func drops(_ event: Event, _ state: inout PipelineState) -> Bool {
         guard dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) else {
             return false
         }
-        book.counters.subjectsDropped += 1
+        state.counters.subjectsDropped += 1
         return true
     }
 
@@ -266,29 +266,29 @@ struct FanOut: ~Copyable {
     @inline(__always)
     private mutating func fanOut(
         _ event: Event, _ request: FanOutRequest, to list: EventList, of id: AssignmentID,
-        _ position: RecordPosition, now: Now, _ book: inout PushBook,
+        _ position: RecordPosition, now: Now, _ state: inout PipelineState,
         _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) -> ListOutcome {
-        let start = book.traces.isFollowing ? book.askedTally : nil
-        late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
-        let count = book.audience.count(onList: list)
+        let start = state.traces.isFollowing ? state.askedTally : nil
+        late.noteEvent(request, of: event, hash: list.hash, &state, now: now)
+        let count = state.audience.count(onList: list)
         var outcome = ListOutcome.known(.matched)
         if count == 0 || isForNobody(request) {
-            book.pushes.bodies.release(request.body)
+            state.pushes.bodies.release(request.body)
             outcome = .known(count == 0 ? .unmatched : .passedOver)
-        } else if count > book.settings.splitAbove, !isResumed(id, position),
-            split(event, list: list, of: id, position, request, now: now, &book, &outbox)
+        } else if count > state.settings.splitAbove, !isResumed(id, position),
+            split(event, list: list, of: id, position, request, now: now, &state, &outbox)
         {
-            book.pushes.bodies.release(request.body)
+            state.pushes.bodies.release(request.body)
             outcome = .known(.split)
-        } else if count <= book.settings.immediateFanOutMax, book.freeEventSlots >= count {
+        } else if count <= state.settings.immediateFanOutMax, state.freeEventSlots >= count {
             tellDemand(of: event, to: list, count, position, now: now)
-            let asked = book.pushesAsked
+            let asked = state.pushesAsked
             fanOutAtOnce(
-                request, count: count, hold: hold(id, for: request, &book), now: now, &book,
+                request, count: count, hold: hold(id, for: request, &state), now: now, &state,
                 deferral)
-            if book.pushesAsked == asked, !Self.isForAny(0..<count, request, book) {
+            if state.pushesAsked == asked, !Self.isForAny(0..<count, request, state) {
                 outcome = .known(.passedOver)
             }
         } else {
@@ -296,14 +296,14 @@ struct FanOut: ~Copyable {
             if resumption != nil { forgetPlace(unlessNewcomersAreKnownOf: list.subject) }
             let isResumed = isResumed(id, position)
             outcome = startWalk(
-                request, count: count, hold: hold(id, for: request, &book),
-                isSole: !hasFurtherLists, now: now, &book)
+                request, count: count, hold: hold(id, for: request, &state),
+                isSole: !hasFurtherLists, now: now, &state)
             if isResumed {
                 tellNewcomers(
-                    of: request, list, event, of: id, now: now, &book, &late, deferral)
+                    of: request, list, event, of: id, now: now, &state, &late, deferral)
             }
         }
-        if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
+        if let start { state.traces.planned(state.askedTally, since: start, for: request.origin) }
         return outcome
     }
 
@@ -340,14 +340,14 @@ struct FanOut: ~Copyable {
     // Not inlined: it is asked only where no push was made or joined.
     @inline(never)
     static func isForAny(
-        _ positions: Range<Int>, _ request: FanOutRequest, _ book: borrowing PushBook
+        _ positions: Range<Int>, _ request: FanOutRequest, _ state: borrowing PipelineState
     ) -> Bool {
         var request = request
         request.filter.shard = nil
         for position in positions {
-            let entry = book.audience.entry(request.subject, at: position)
-            let route = book.audience.route(of: entry.token)
-            if pushType(for: entry, of: request, route: route, book) != nil { return true }
+            let entry = state.audience.entry(request.subject, at: position)
+            let route = state.audience.route(of: entry.token)
+            if pushType(for: entry, of: request, route: route, state) != nil { return true }
         }
         return false
     }
@@ -357,7 +357,7 @@ struct FanOut: ~Copyable {
     /// What the event asks of each token of the list. The caller must release the request's body.
     mutating func request(
         _ event: Event, of list: EventList, position: RecordPosition?, now: Now,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) -> FanOutRequest {
         var request = FanOutRequest(
             subject: list.subject,
@@ -365,18 +365,18 @@ struct FanOut: ~Copyable {
                 environment: event.environment, classes: event.classes,
                 shard: event.shard?.tokens),
             expiresAt: now.monotonic(at: event.expiresAt), origin: position,
-            readSequence: book.sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
+            readSequence: state.sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
         if !event.kinds.isEmpty {
-            book.audience.setKinds(event.kinds, of: event.app, in: &request.filter)
+            state.audience.setKinds(event.kinds, of: event.app, in: &request.filter)
         }
         if hasDelays, event.delay > .zero { request.notBefore = now.monotonic + event.delay }
         request.writtenAt = event.writtenAt
-        if let shard = event.shard { setSource(shard, of: &request, now: now, &book) }
-        if event.id != nil || event.traceparent != nil { note(event, request.origin, &book) }
+        if let shard = event.shard { setSource(shard, of: &request, now: now, &state) }
+        if event.id != nil || event.traceparent != nil { note(event, request.origin, &state) }
         request.priority = event.priority
         request.expiration = event.expiration
         if let payload = event.payload {
-            keep(payload, of: event, in: &request, now: now, &book)
+            keep(payload, of: event, in: &request, now: now, &state)
         }
         return request
     }
@@ -384,25 +384,25 @@ struct FanOut: ~Copyable {
     @inline(never)
     private mutating func keep(
         _ payload: EventPayload, of event: Event, in request: inout FanOutRequest, now: Now,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) {
         // A step back of the clock must not make the newer payload the older one.
         payloadsReadAt = max(payloadsReadAt, now.wall)
         let identity = PayloadIdentity(
-            payload, collapseID: event.collapseID, event: book.originHash(request.origin))
+            payload, collapseID: event.collapseID, event: state.originHash(request.origin))
         request.ask(for: payload)
         request.coalescingKey = identity.coalescingKey
-        request.body = book.pushes.bodies.insert(
+        request.body = state.pushes.bodies.insert(
             payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt,
             activity: payload.activity, origin: request.origin,
             isReplaceable: identity.isReplaceable)
         // A token that shows several of the subjects has one push, which is owed as long as it shows
         // any of them.
         if event.allSubjects.isEmpty, !event.subject.isEmpty {
-            book.pushes.bodies.add(subject: event.subject, to: request.body)
+            state.pushes.bodies.add(subject: event.subject, to: request.body)
         }
         for subject in event.allSubjects {
-            book.pushes.bodies.add(subject: subject, to: request.body)
+            state.pushes.bodies.add(subject: subject, to: request.body)
         }
     }
 
@@ -411,24 +411,25 @@ struct FanOut: ~Copyable {
     // Not inlined, since `visit` is inlined into it.
     @inline(never)
     private mutating func fanOutAtOnce(
-        _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook,
+        _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now,
+        _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes
     ) {
-        let free = book.freeEventSlots
+        let free = state.freeEventSlots
         for index in 0..<count {
             if count > 1, index % Self.prefetchedEntries == 0 {
-                book.audience.prefetch(
+                state.audience.prefetch(
                     request.subject,
                     entries: index..<min(index + Self.prefetchedEntries, count))
             }
-            let entry = book.audience.entry(request.subject, at: index)
+            let entry = state.audience.entry(request.subject, at: index)
             let visited = visit(
-                entry, request, claims: .event(hold), now: now, &book, deferral)
+                entry, request, claims: .event(hold), now: now, &state, deferral)
             precondition(visited, "there was a free slot for each")
         }
-        slotsTakenAtOnce += free - book.freeEventSlots
-        book.tracker.release(hold)
-        book.pushes.bodies.release(request.body)
+        slotsTakenAtOnce += free - state.freeEventSlots
+        state.tracker.release(hold)
+        state.pushes.bodies.release(request.body)
     }
 
     /// How many tokens are visited together: enough for their cache misses to overlap, few enough

@@ -9,11 +9,11 @@ internal import PushModel
 extension LateRegistrations {
     /// No registration has the token any more: what is owed to it is counted and dropped.
     mutating func drop(
-        _ token: TokenID, _ fanOut: inout FanOut, _ book: inout PushBook
+        _ token: TokenID, _ fanOut: inout FanOut, _ state: inout PipelineState
     ) {
         for late in entries where late.entry.token == token {
-            countUnregistered(late, fanOut, &book)
-            book.release(late.holds)
+            countUnregistered(late, fanOut, &state)
+            state.release(late.holds)
             fanOut.walks.awaitVisits(of: late.subject, -1)
         }
         entries.removeAll { $0.entry.token == token }
@@ -23,42 +23,42 @@ extension LateRegistrations {
     /// more: an entry may have waited for a slot while another person signed in.
     /// - Returns: whether it has ended.
     func endIfUnsubscribed(
-        _ request: FanOutRequest, _ late: LateEntry, _ book: inout PushBook, now: Now
+        _ request: FanOutRequest, _ late: LateEntry, _ state: inout PipelineState, now: Now
     ) -> Bool {
         let token = late.entry.token
-        guard !book.isOwed(request.body, to: token) else { return false }
-        let route = book.audience.route(of: token)
-        if let type = FanOut.pushType(for: late.entry, of: request, route: route, book) {
-            book.endUnqueued(.unsubscribed, route, type)
-            book.noteUnsubscribed(
-                FanOut.content(of: request, type, book), to: book.audience.tokenBytes(of: token),
+        guard !state.isOwed(request.body, to: token) else { return false }
+        let route = state.audience.route(of: token)
+        if let type = FanOut.pushType(for: late.entry, of: request, route: route, state) {
+            state.endUnqueued(.unsubscribed, route, type)
+            state.noteUnsubscribed(
+                FanOut.content(of: request, type, state), to: state.audience.tokenBytes(of: token),
                 route, now: now)
         }
         return true
     }
 
     private func countUnregistered(
-        _ late: LateEntry, _ fanOut: borrowing FanOut, _ book: inout PushBook
+        _ late: LateEntry, _ fanOut: borrowing FanOut, _ state: inout PipelineState
     ) {
-        let route = book.audience.route(of: late.entry.token)
-        let (app, tokenClass) = (book.traits(of: route).app, book.traits(of: route).tokenClass)
+        let route = state.audience.route(of: late.entry.token)
+        let (app, tokenClass) = (state.traits(of: route).app, state.traits(of: route).tokenClass)
         if late.changeExpiresAt != nil, late.entry.hearsChanges, let type = tokenClass.changeType {
-            book.endUnqueued(.unregistered, route, type)
+            state.endUnqueued(.unregistered, route, type)
         }
         var walks = late.walks
         while let walk = fanOut.walks.walk(of: late.subject, in: walks) {
             let request = fanOut.walks.request(of: walk)
-            if let type = FanOut.pushType(for: late.entry, of: request, route: route, book) {
-                book.endUnqueued(.unregistered, route, type)
+            if let type = FanOut.pushType(for: late.entry, of: request, route: route, state) {
+                state.endUnqueued(.unregistered, route, type)
             }
             walks = fanOut.walks.number(of: walk) + 1..<walks.upperBound
         }
         var event = late.events.isEmpty ? nil : Optional(late.events.lowerBound)
         while let number = event, number < late.events.upperBound {
             var request = recentEvents[number].request
-            book.audience.setKinds(recentEvents[number].kinds, of: app, in: &request.filter)
-            if let type = FanOut.pushType(for: late.entry, of: request, route: route, book) {
-                book.endUnqueued(.unregistered, route, type)
+            state.audience.setKinds(recentEvents[number].kinds, of: app, in: &request.filter)
+            if let type = FanOut.pushType(for: late.entry, of: request, route: route, state) {
+                state.endUnqueued(.unregistered, route, type)
             }
             event = recentEvents.following(number)
         }

@@ -39,27 +39,29 @@ struct LateRegistrations: ~Copyable {
 
     /// An event was read. Of a plain event only the time and the expiry are kept.
     mutating func noteEvent(
-        _ request: FanOutRequest, of event: Event, hash: UInt64, _ book: inout PushBook, now: Now
+        _ request: FanOutRequest, of event: Event, hash: UInt64, _ state: inout PipelineState,
+        now: Now
     ) {
         if event.isPlain {
             recentSubjects.changed(hash: hash, expiresAt: request.expiresAt, now: now.monotonic)
         } else {
-            recall(request, kinds: event.kinds, hash: hash, &book, now: now)
+            recall(request, kinds: event.kinds, hash: hash, &state, now: now)
         }
     }
 
     @inline(never)
     private mutating func recall(
-        _ request: FanOutRequest, kinds: [String], hash: UInt64, _ book: inout PushBook, now: Now
+        _ request: FanOutRequest, kinds: [String], hash: UInt64, _ state: inout PipelineState,
+        now: Now
     ) {
         recentEvents.append(
-            request, kinds: kinds, hash: hash, now: now.monotonic, bodies: &book.pushes.bodies)
+            request, kinds: kinds, hash: hash, now: now.monotonic, bodies: &state.pushes.bodies)
     }
 
     /// Forgets the events whose grace period is over. Called once a turn.
-    mutating func forget(_ book: inout PushBook, now: Now) {
+    mutating func forget(_ state: inout PipelineState, now: Now) {
         guard entries.isEmpty else { return }
-        recentEvents.forget(before: now.monotonic - registrationGrace, bodies: &book.pushes.bodies)
+        recentEvents.forget(before: now.monotonic - registrationGrace, bodies: &state.pushes.bodies)
     }
 
     // MARK: Entries come
@@ -73,67 +75,67 @@ struct LateRegistrations: ~Copyable {
 
     /// Acts on what a registration has changed in the audience.
     mutating func registrationApplied(
-        _ changes: AudienceChanges, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ changes: AudienceChanges, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
         for moved in changes.moved {
-            meetMoved(moved, hasOnlyMoved: true, &fanOut, &book, deferral, now: now)
+            meetMoved(moved, hasOnlyMoved: true, &fanOut, &state, deferral, now: now)
         }
         // A walk may have passed the end of its list, where new entries go, while their token stood
         // further down until now, under another registration.
         if !fanOut.walks.isEmpty {
             for added in changes.subscribed {
-                meetMoved(added, &fanOut, &book, deferral, now: now)
-                if book.audience.isKindWide(added.subject) {
-                    meetNewKind(added, &fanOut, &book, deferral, now: now)
+                meetMoved(added, &fanOut, &state, deferral, now: now)
+                if state.audience.isKindWide(added.subject) {
+                    meetNewKind(added, &fanOut, &state, deferral, now: now)
                 }
             }
         }
         for token in changes.removedTokens {
-            book.tokenRemoved(token)
-            drop(token, &fanOut, &book)
+            state.tokenRemoved(token)
+            drop(token, &fanOut, &state)
         }
-        if !book.payloadPushes.isEmpty {
-            for token in changes.narrowed { book.narrowed(token, now: now) }
+        if !state.payloadPushes.isEmpty {
+            for token in changes.narrowed { state.narrowed(token, now: now) }
         }
         // Nothing is owed before the first event is read: a replay need not ask.
-        if book.sequence > 0 {
+        if state.sequence > 0 {
             for added in changes.subscribed {
-                requestIfRecent(added, &fanOut, &book, deferral, now: now)
+                requestIfRecent(added, &fanOut, &state, deferral, now: now)
             }
         }
-        book.audience.reclaimRemoved()
+        state.audience.reclaimRemoved()
     }
 
     /// Makes walks that may have passed the position of this entry visit it now.
     private mutating func meetMoved(
         _ moved: AudienceChanges.Listed, hasOnlyMoved: Bool = false, _ fanOut: inout FanOut,
-        _ book: inout PushBook, _ deferral: borrowing DeferredPushes, now: Now
+        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes, now: Now
     ) {
         guard let last = fanOut.walks.walks(of: moved.subject).last else { return }
         let late = LateEntry(
             entry: moved.entry, subject: moved.subject, hash: 0, madeAt: now.monotonic,
             walks: 0..<fanOut.walks.number(of: last) + 1, events: 0..<0,
             hasOnlyMoved: hasOnlyMoved)
-        serve(late, &fanOut, &book, deferral, now: now)
+        serve(late, &fanOut, &state, deferral, now: now)
     }
 
     /// Makes walks for several kinds visit an entry of one kind's new list. Such an event goes
     /// through a list for each kind. The token may have left another of these lists before the walk
     /// there came to it, for this one, which the event has gone through already.
     private mutating func meetNewKind(
-        _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
-        let app = book.audience.app(of: added.subject)
-        let name = book.audience.subjectBytes(of: added.subject)
+        let app = state.audience.app(of: added.subject)
+        let name = state.audience.subjectBytes(of: added.subject)
         for subject in fanOut.walks.subjects(naming: added.entry.kind, name: name)
-        where subject != added.subject && book.audience.isKindWide(subject)
-            && book.audience.app(of: subject) == app
+        where subject != added.subject && state.audience.isKindWide(subject)
+            && state.audience.app(of: subject) == app
         {
             var other = added
             other.subject = subject
-            meetMoved(other, &fanOut, &book, deferral, now: now)
+            meetMoved(other, &fanOut, &state, deferral, now: now)
         }
     }
 
@@ -141,17 +143,17 @@ struct LateRegistrations: ~Copyable {
     /// and the expiry are known. Its offset is one of those within their grace period, so the push
     /// holds the oldest of these.
     private mutating func requestIfRecent(
-        _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
-        let app = book.traits(of: book.audience.route(of: added.entry.token)).app
-        let subject = book.audience.subjectBytes(of: added.subject)
-        let isKindWide = book.audience.isKindWide(added.subject)
+        let app = state.traits(of: state.audience.route(of: added.entry.token)).app
+        let subject = state.audience.subjectBytes(of: added.subject)
+        let isKindWide = state.audience.isKindWide(added.subject)
         // What an operator drops by now is not told to newcomers either.
         if fanOut.dropped.hasSubjects, !isKindWide, fanOut.dropped.isDropped(subject, of: app) {
             return
         }
-        let hash = book.audience.hash(app, subject, isKindWide: isKindWide)
+        let hash = state.audience.hash(app, subject, isKindWide: isKindWide)
         let change = recentSubjects.expiry(ofChange: hash, now: now.monotonic)
         let first = recentEvents.first(hash: hash, since: now.monotonic - registrationGrace)
         guard change != nil || first != nil else { return }
@@ -159,34 +161,34 @@ struct LateRegistrations: ~Copyable {
             entry: added.entry, subject: added.subject, hash: hash, madeAt: now.monotonic,
             walks: 0..<0, events: first.map { $0..<recentEvents.end } ?? 0..<0,
             changeExpiresAt: change)
-        late.holds = book.tracker.pinWithinGrace(now: now.monotonic)
+        late.holds = state.tracker.pinWithinGrace(now: now.monotonic)
         // Every event is past its grace period: the entry is owed nothing.
-        if !late.holds.isEmpty { serve(late, &fanOut, &book, deferral, now: now) }
+        if !late.holds.isEmpty { serve(late, &fanOut, &state, deferral, now: now) }
     }
 
     // MARK: Entries are served
 
     /// Makes the pushes for which no slot was free before.
     mutating func sendOwed(
-        _ fanOut: inout FanOut, _ book: inout PushBook, _ deferral: borrowing DeferredPushes,
+        _ fanOut: inout FanOut, _ state: inout PipelineState, _ deferral: borrowing DeferredPushes,
         now: Now
     ) {
-        while book.freeEventSlots > 0, let late = entries.popLast() {
+        while state.freeEventSlots > 0, let late = entries.popLast() {
             fanOut.walks.awaitVisits(of: late.subject, -1)
-            serve(late, &fanOut, &book, deferral, now: now)
+            serve(late, &fanOut, &state, deferral, now: now)
         }
     }
 
     mutating func serve(
-        _ late: LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ late: LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
         var late = late
-        if sendWalks(to: &late, &fanOut, &book, deferral, now: now),
-            sendChange(to: &late, &fanOut, &book, deferral, now: now),
-            sendEvents(to: &late, &fanOut, &book, deferral, now: now)
+        if sendWalks(to: &late, &fanOut, &state, deferral, now: now),
+            sendChange(to: &late, &fanOut, &state, deferral, now: now),
+            sendEvents(to: &late, &fanOut, &state, deferral, now: now)
         {
-            return book.release(late.holds)
+            return state.release(late.holds)
         }
         fanOut.walks.awaitVisits(of: late.subject, 1)
         // Walks go on until there is a slot.
@@ -197,18 +199,18 @@ struct LateRegistrations: ~Copyable {
     // Each of these returns false when a slot was needed and none was free.
 
     private func sendWalks(
-        to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
         while let walk = fanOut.walks.walk(of: late.subject, in: late.walks) {
             let request = fanOut.walks.request(of: walk)
             guard
                 fanOut.walks.isAbandoned(walk)
-                    || endIfUnsubscribed(request, late, &book, now: now)
+                    || endIfUnsubscribed(request, late, &state, now: now)
                     || !fanOut.walks.owesNow(
-                        walk, book.audience.tokenBytes(of: late.entry.token),
+                        walk, state.audience.tokenBytes(of: late.entry.token),
                         hasOnlyMoved: late.hasOnlyMoved)
-                    || visit(late.entry, request, walk, &fanOut, &book, deferral, now: now)
+                    || visit(late.entry, request, walk, &fanOut, &state, deferral, now: now)
             else { return false }
             late.walks = fanOut.walks.number(of: walk) + 1..<late.walks.upperBound
         }
@@ -217,42 +219,42 @@ struct LateRegistrations: ~Copyable {
 
     private func visit(
         _ entry: AudienceEntry, _ request: FanOutRequest, _ walk: Int, _ fanOut: inout FanOut,
-        _ book: inout PushBook, _ deferral: borrowing DeferredPushes, now: Now
+        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
-        let token = book.audience.tokenBytes(of: entry.token)
-        guard let claims = fanOut.walks.claimsOutOfOrder(walk, token, &book.tracker) else {
-            return fanOut.visit(entry, request, claims: .walk(walk), now: now, &book, deferral)
+        let token = state.audience.tokenBytes(of: entry.token)
+        guard let claims = fanOut.walks.claimsOutOfOrder(walk, token, &state.tracker) else {
+            return fanOut.visit(entry, request, claims: .walk(walk), now: now, &state, deferral)
         }
-        if fanOut.visit(entry, request, claims: .held(claims), now: now, &book, deferral) {
+        if fanOut.visit(entry, request, claims: .held(claims), now: now, &state, deferral) {
             return true
         }
-        book.release(claims)
+        state.release(claims)
         return false
     }
 
     private func sendChange(
-        to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
         guard let expiresAt = late.changeExpiresAt else { return true }
         var change = FanOutRequest(
             subject: late.subject, filter: AudienceFilter(environment: nil),
-            expiresAt: expiresAt, origin: book.tracker.position(of: late.holds[0]),
-            readSequence: book.sequence, subjectTag: UInt32(truncatingIfNeeded: late.hash))
+            expiresAt: expiresAt, origin: state.tracker.position(of: late.holds[0]),
+            readSequence: state.sequence, subjectTag: UInt32(truncatingIfNeeded: late.hash))
         // The binding of the event is not known either, so the longest delay applies: rather too
         // late than too early.
         if fanOut.delayMax > .zero { change.notBefore = now.monotonic + fanOut.delayMax }
-        guard send(change, to: late, &fanOut, &book, deferral, now: now) else { return false }
+        guard send(change, to: late, &fanOut, &state, deferral, now: now) else { return false }
         late.changeExpiresAt = nil
         return true
     }
 
     private func sendEvents(
-        to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
-        let route = book.audience.route(of: late.entry.token)
-        let app = book.traits(of: route).app
+        let route = state.audience.route(of: late.entry.token)
+        let app = state.traits(of: route).app
         var next = late.events.isEmpty ? nil : Optional(late.events.lowerBound)
         while let number = next, number < late.events.upperBound {
             let recent = recentEvents[number]
@@ -262,18 +264,18 @@ struct LateRegistrations: ~Copyable {
             // The push waited for the registration, not for this worker.
             request.writtenAt = WallTime(milliseconds: 0)
             // A kind that nobody had shown may have come with this very registration.
-            book.audience.setKinds(recent.kinds, of: app, in: &request.filter)
-            if endIfUnsubscribed(request, late, &book, now: now) {
+            state.audience.setKinds(recent.kinds, of: app, in: &request.filter)
+            if endIfUnsubscribed(request, late, &state, now: now) {
                 // It is counted.
             } else if request.expiresAt > now.monotonic {
-                guard send(request, to: late, &fanOut, &book, deferral, now: now) else {
+                guard send(request, to: late, &fanOut, &state, deferral, now: now) else {
                     late.events = number..<late.events.upperBound
                     return false
                 }
             } else if request.expiresAt > late.madeAt,
-                let type = FanOut.pushType(for: late.entry, of: request, route: route, book)
+                let type = FanOut.pushType(for: late.entry, of: request, route: route, state)
             {
-                book.endUnqueued(.expired, route, type)
+                state.endUnqueued(.expired, route, type)
             }
             next = recentEvents.following(number)
         }
@@ -283,14 +285,14 @@ struct LateRegistrations: ~Copyable {
 
     private func send(
         _ owed: FanOutRequest, to late: LateEntry, _ fanOut: inout FanOut,
-        _ book: inout PushBook, _ deferral: borrowing DeferredPushes, now: Now
+        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
         assert(!late.holds.isEmpty, "a push that holds nothing is lost in a crash")
-        for hold in late.holds { book.tracker.retain(hold) }
-        if fanOut.visit(late.entry, owed, claims: .held(late.holds), now: now, &book, deferral) {
+        for hold in late.holds { state.tracker.retain(hold) }
+        if fanOut.visit(late.entry, owed, claims: .held(late.holds), now: now, &state, deferral) {
             return true
         }
-        book.release(late.holds)
+        state.release(late.holds)
         return false
     }
 }

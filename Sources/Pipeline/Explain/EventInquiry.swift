@@ -56,7 +56,7 @@ package struct EventInquiry: Sendable {
 
     private mutating func read(_ pipeline: borrowing PushPipeline, now: Now) -> Stage {
         explanation.restrictions = pipeline.restrictions.explained(
-            topics: [pipeline.book.settings.eventTopics[record.binding]]
+            topics: [pipeline.state.settings.eventTopics[record.binding]]
         ).filter { $0.endedAt == nil }
         var decoder = EventDecoder(like: pipeline.fanOut.decoder)
         var record = record
@@ -81,18 +81,18 @@ package struct EventInquiry: Sendable {
         _ event: Event, _ pipeline: borrowing PushPipeline, now: Now
     ) -> Stage {
         explanation.event = EventExplanation.ReadEvent(
-            app: pipeline.book.routing.name(of: event.app), subject: Array(event.subject),
+            app: pipeline.state.routing.name(of: event.app), subject: Array(event.subject),
             environment: event.environment, kinds: event.kinds, classes: event.classes,
             time: event.time, expiresAt: event.expiresAt, isExpired: event.expiresAt <= now.wall,
             delay: event.delay, payload: event.payload?.type, collapseID: event.collapseID)
         let lists = lists(of: event, pipeline)
-        for number in pipeline.book.routing.apps.indices where !event.subject.isEmpty {
+        for number in pipeline.state.routing.apps.indices where !event.subject.isEmpty {
             let app = AppID(rawValue: UInt16(number))
             guard app != event.app,
-                let other = pipeline.book.audience.subject(app, event.subject)
+                let other = pipeline.state.audience.subject(app, event.subject)
             else { continue }
             explanation.otherApps.append(
-                (pipeline.book.routing.name(of: app), pipeline.book.audience.count(other)))
+                (pipeline.state.routing.name(of: app), pipeline.state.audience.count(other)))
         }
         return .lists(TrialEvent(event), lists, position: 0)
     }
@@ -104,7 +104,7 @@ package struct EventInquiry: Sendable {
         let isTopicDropped = dropped.topics[record.binding]
         guard !event.subject.isEmpty else {
             return
-                (event.isAppWide ? pipeline.book.audience.kindNames(of: event.app) : event.kinds)
+                (event.isAppWide ? pipeline.state.audience.kindNames(of: event.app) : event.kinds)
                 .map {
                     List(bytes: Array($0.utf8), isKindWide: true, isDropped: isTopicDropped)
                 }
@@ -113,7 +113,7 @@ package struct EventInquiry: Sendable {
         add(
             pipeline.restrictions.explained(
                 subjects: subjects.map { Array($0) },
-                app: pipeline.book.routing.name(of: event.app)))
+                app: pipeline.state.routing.name(of: event.app)))
         return subjects.map {
             List(
                 bytes: Array($0), isKindWide: false,
@@ -129,19 +129,20 @@ package struct EventInquiry: Sendable {
     ) -> Stage {
         guard let list = lists.first else { return end(pipeline, now: now) }
         let next = Stage.lists(event, Array(lists.dropFirst()), position: 0)
-        guard let subject = pipeline.book.subject(list.bytes, list.isKindWide, of: event.app) else {
+        guard let subject = pipeline.state.subject(list.bytes, list.isKindWide, of: event.app)
+        else {
             return next
         }
-        let count = pipeline.book.audience.count(subject)
+        let count = pipeline.state.audience.count(subject)
         guard position < count else { return next }
         if looked >= EventExplanation.lookedMax {
             explanation.unseen += count - position
             return next
         }
-        let request = event.request(for: subject, pipeline.book, now: now)
+        let request = event.request(for: subject, pipeline.state, now: now)
         let last = min(count, position + Self.lookedEachTime)
         for place in position..<last {
-            let entry = pipeline.book.audience.entry(subject, at: place)
+            let entry = pipeline.state.audience.entry(subject, at: place)
             note(entry, request, isDropped: list.isDropped, pipeline, tokenID)
         }
         looked += last - position
@@ -152,8 +153,8 @@ package struct EventInquiry: Sendable {
         _ entry: AudienceEntry, _ request: FanOutRequest, isDropped: Bool,
         _ pipeline: borrowing PushPipeline, _ tokenID: TokenInquiry.TokenHash
     ) {
-        let number = pipeline.book.audience.route(of: entry.token)
-        var result = pipeline.book.result(
+        let number = pipeline.state.audience.route(of: entry.token)
+        var result = pipeline.state.result(
             for: entry, of: request, route: number,
             isExpired: explanation.event?.isExpired ?? false)
         if case .push = result {
@@ -165,21 +166,21 @@ package struct EventInquiry: Sendable {
         var most = EventExplanation.othersMax
         if case .push = result { most = EventExplanation.pushesMax }
         guard count < most else { return }
-        let route = pipeline.book.routing[number]
+        let route = pipeline.state.routing[number]
         explanation.entries.append(
             EventExplanation.Entry(
-                id: tokenID(pipeline.book.audience.tokenBytes(of: entry.token)),
+                id: tokenID(pipeline.state.audience.tokenBytes(of: entry.token)),
                 environment: route.environment, tokenClass: route.tokenClass,
-                kind: pipeline.book.audience.name(of: entry.kind, in: route.app), result: result))
+                kind: pipeline.state.audience.name(of: entry.kind, in: route.app), result: result))
     }
 
     private mutating func end(_ pipeline: borrowing PushPipeline, now: Now) -> Stage {
         for route in routes.sorted(by: { $0.rawValue < $1.rawValue }) {
             add(
                 pipeline.restrictions.explained(
-                    pipeline.book.routing[route], pipeline.book.routing))
+                    pipeline.state.routing[route], pipeline.state.routing))
             for breaker in pipeline.breakers.tripped(
-                route, pipeline.book.routing, now: now.monotonic)
+                route, pipeline.state.routing, now: now.monotonic)
             where !explanation.breakers.contains(breaker) {
                 explanation.breakers.append(breaker)
             }
@@ -217,13 +218,13 @@ private struct TrialEvent: Sendable {
 
     /// What the event asks of each token of a list, as `FanOut.request` says it.
     func request(
-        for subject: SubjectID, _ book: borrowing PushBook, now: Now
+        for subject: SubjectID, _ state: borrowing PipelineState, now: Now
     ) -> FanOutRequest {
         var filter = AudienceFilter(environment: environment, classes: classes, shard: shard)
-        book.audience.setKinds(kinds, of: app, in: &filter)
+        state.audience.setKinds(kinds, of: app, in: &filter)
         var request = FanOutRequest(
             subject: subject, filter: filter, expiresAt: now.monotonic(at: expiresAt), origin: nil,
-            readSequence: book.sequence, subjectTag: 0)
+            readSequence: state.sequence, subjectTag: 0)
         if let payload { request.ask(for: payload) }
         return request
     }
@@ -263,7 +264,7 @@ extension TrialRecord {
     }
 }
 
-extension PushBook {
+extension PipelineState {
     /// The list of a subject or of a kind; nil if nobody is on it.
     fileprivate func subject(_ bytes: [UInt8], _ isKindWide: Bool, of app: AppID) -> SubjectID? {
         bytes.withUnsafeBytes { bytes in

@@ -11,21 +11,21 @@ internal import PushModel
 extension PushPipeline {
     /// The row of a token; nil if the index does not have it any more.
     func row(of token: TokenInquiry.FoundToken) -> TokenID? {
-        token.bytes.withUnsafeBytes { book.audience.token(token.route, $0) }
+        token.bytes.withUnsafeBytes { state.audience.token(token.route, $0) }
     }
 
     func explained(
         _ token: TokenInquiry.FoundToken, _ places: ExplainedToken.Places, now: Now,
         _ tokenID: TokenInquiry.TokenHash
     ) -> ExplainedToken {
-        let route = book.routing[token.route]
+        let route = state.routing[token.route]
         var explained = ExplainedToken(
-            id: token.bytes.withUnsafeBytes(tokenID), app: book.routing.name(of: route.app),
+            id: token.bytes.withUnsafeBytes(tokenID), app: state.routing.name(of: route.app),
             environment: route.environment, tokenClass: route.tokenClass,
             apnsTopic: route.apnsTopic, places: places, isRegistered: false, isSuppressed: false)
-        explained.breakers = breakers.tripped(token.route, book.routing, now: now.monotonic)
+        explained.breakers = breakers.tripped(token.route, state.routing, now: now.monotonic)
         explained.restrictions =
-            restrictions.explained(route, book.routing)
+            restrictions.explained(route, state.routing)
             + restrictions.explained(
                 subjects: places.shows.compactMap(\.subject), app: explained.app)
         if let row = row(of: token) { explain(row, &explained, now: now) }
@@ -33,20 +33,20 @@ extension PushPipeline {
     }
 
     private func explain(_ token: TokenID, _ explained: inout ExplainedToken, now: Now) {
-        let bytes = book.audience.tokenBytes(of: token)
-        let route = book.audience.route(of: token)
-        explained.isRegistered = book.audience.isRegistered(token)
+        let bytes = state.audience.tokenBytes(of: token)
+        let route = state.audience.route(of: token)
+        explained.isRegistered = state.audience.isRegistered(token)
         if explained.isRegistered {
-            explained.registeredAt = book.audience.registeredAt(of: token)
+            explained.registeredAt = state.audience.registeredAt(of: token)
         }
-        explained.suppression = book.audience.suppression(of: token)
-        explained.isSuppressed = book.audience.isSuppressed(token)
-        for slot in book.pushes(of: token) { explained.add(book.explainedPush(slot, now: now)) }
+        explained.suppression = state.audience.suppression(of: token)
+        explained.isSuppressed = state.audience.isSuppressed(token)
+        for slot in state.pushes(of: token) { explained.add(state.explainedPush(slot, now: now)) }
         explained.heldUntil = breakers.held(bytes, route, now: now.monotonic)
             .map { now.wall(at: $0) }
-        if let type = book.traits(of: route).changeType, book.budgets.limit(of: type) > 0 {
+        if let type = state.traits(of: route).changeType, state.budgets.limit(of: type) > 0 {
             explained.sentToday = (
-                book.budgets.used(token, bytes, now: now.wall), book.budgets.limit(of: type)
+                state.budgets.used(token, bytes, now: now.wall), state.budgets.limit(of: type)
             )
         }
         explained.outcomes = outcomes(of: bytes, route)
@@ -60,23 +60,23 @@ extension PushPipeline {
             ExplainedOutcome(at: $0.stamp.at, kind: .answered, status: 200, apnsID: $0.apnsID)
         }
         let unsent =
-            handover.recent.failures(of: token, route) + book.unsubscribed(of: token, route)
+            handover.recent.failures(of: token, route) + state.unsubscribed(of: token, route)
         outcomes += unsent.map { failure in
             ExplainedOutcome(
                 at: failure.stamp.at, type: failure.type, kind: failure.kind,
                 status: failure.status, reason: failure.reason, apnsID: failure.apnsID,
                 event: failure.origin.map {
-                    (book.origins.names[Int($0.topic)], $0.partition, $0.offset)
+                    (state.origins.names[Int($0.topic)], $0.partition, $0.offset)
                 },
                 drop: failure.kind == .dropped
                     ? restrictions.drop(
-                        of: book.routing[route], book.routing, at: failure.stamp.at) : nil)
+                        of: state.routing[route], state.routing, at: failure.stamp.at) : nil)
         }
         return Array(outcomes.sorted { $0.at > $1.at }.prefix(ExplainedToken.outcomesMax))
     }
 }
 
-extension PushBook {
+extension PipelineState {
     /// The slots of the token's pushes.
     fileprivate func pushes(of token: TokenID) -> [UInt32] {
         let cell = audience.pending(token)

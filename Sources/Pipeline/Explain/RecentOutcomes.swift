@@ -50,7 +50,7 @@ struct RecentOutcomes: ~Copyable {
     private var failures = LatestRing<Failure>(capacity: Self.failuresMax)
     private var drops = LatestRing<Failure>(capacity: Self.dropsMax)
 
-    /// At 32 and 56 bytes an entry: 512, 224, 56 and 56 KiB. The last are in the book.
+    /// At 32 and 56 bytes an entry: 512, 224, 56 and 56 KiB. The last are in the state.
     static let acceptancesMax = 16_384
     static let failuresMax = 4096
     static let dropsMax = 1024
@@ -67,51 +67,51 @@ struct RecentOutcomes: ~Copyable {
                 stamp: Stamp(route, at: now.wall)))
     }
 
-    /// A push has come back with another outcome, of which the book does not know yet. Another 2xx
+    /// A push has come back with another outcome, of which the state does not know yet. Another 2xx
     /// is among them, though it counts as accepted: APNs documents none, and its status is kept.
     // Not inlined, since every acceptance would otherwise pay for the registers that it needs.
     @inline(never)
-    mutating func failed(_ outcome: PushOutcome, _ book: borrowing PushBook, now: Now) {
-        let push = book.slab.push(outcome.slot)
+    mutating func failed(_ outcome: PushOutcome, _ state: borrowing PipelineState, now: Now) {
+        let push = state.slab.push(outcome.slot)
         failures.append(
             Failure(
-                apnsID: push.pointee.apnsID, token: book.slab.tokenStart(outcome.slot),
+                apnsID: push.pointee.apnsID, token: state.slab.tokenStart(outcome.slot),
                 stamp: Stamp(push.pointee.route, at: now.wall),
-                origin: book.pushes[outcome.slot].content.origin, status: outcome.status,
+                origin: state.pushes[outcome.slot].content.origin, status: outcome.status,
                 reason: outcome.reason, kind: .init(outcome.kind), type: push.pointee.type))
     }
 
-    /// A push expired before it was handed over, of which the book does not know yet.
+    /// A push expired before it was handed over, of which the state does not know yet.
     @inline(never)
-    mutating func expiredUnsent(_ slot: UInt32, _ book: borrowing PushBook, now: Now) {
-        let expired = unsent(slot, .expired, book, now: now)
+    mutating func expiredUnsent(_ slot: UInt32, _ state: borrowing PipelineState, now: Now) {
+        let expired = unsent(slot, .expired, state, now: now)
         failures.append(expired)
     }
 
-    /// A push was dropped as an operator wanted, of which the book does not know yet.
+    /// A push was dropped as an operator wanted, of which the state does not know yet.
     @inline(never)
-    mutating func droppedUnsent(_ slot: UInt32, _ book: borrowing PushBook, now: Now) {
-        let dropped = unsent(slot, .dropped, book, now: now)
+    mutating func droppedUnsent(_ slot: UInt32, _ state: borrowing PipelineState, now: Now) {
+        let dropped = unsent(slot, .dropped, state, now: now)
         drops.append(dropped)
     }
 
     /// The slab has an earlier push in its slot.
     private func unsent(
-        _ slot: UInt32, _ kind: ExplainedOutcome.Kind, _ book: borrowing PushBook, now: Now
+        _ slot: UInt32, _ kind: ExplainedOutcome.Kind, _ state: borrowing PipelineState, now: Now
     ) -> Failure {
         Self.unsent(
-            book.pushes[slot].content, kind,
-            to: book.audience.tokenBytes(of: book.pushes.token(of: slot)),
-            book.pushes.route(of: slot), book, now: now)
+            state.pushes[slot].content, kind,
+            to: state.audience.tokenBytes(of: state.pushes.token(of: slot)),
+            state.pushes.route(of: slot), state, now: now)
     }
 
     /// What is remembered of a push that was not handed over.
     static func unsent(
         _ content: PushContent, _ kind: ExplainedOutcome.Kind, to token: UnsafeRawBufferPointer,
-        _ route: RouteID, _ book: borrowing PushBook, now: Now
+        _ route: RouteID, _ state: borrowing PipelineState, now: Now
     ) -> Failure {
         Failure(
-            apnsID: book.apnsID(content.origin, token: token), token: TokenStart(of: token).bytes,
+            apnsID: state.apnsID(content.origin, token: token), token: TokenStart(of: token).bytes,
             stamp: Stamp(route, at: now.wall), origin: content.origin, kind: kind,
             type: content.type)
     }

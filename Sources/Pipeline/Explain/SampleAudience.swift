@@ -38,14 +38,14 @@ package struct EventAddress: Hashable, Sendable {
 
 /// An index without pushes, of which a sample of events asks what a worker would count them as.
 package struct SampleAudience: ~Copyable {
-    private var book: PushBook
+    private var state: PipelineState
     private var feed: AudienceFeed
 
     /// - Parameter settings: of which those of events and of the index count.
     package init(routing: RoutingTable, settings: PipelineSettings) {
         var settings = settings
         settings.slots = 1
-        book = PushBook(routing: routing, settings: settings, slab: PushSlab(slots: 1))
+        state = PipelineState(routing: routing, settings: settings, slab: PushSlab(slots: 1))
         feed = AudienceFeed(routing: routing)
     }
 
@@ -53,22 +53,24 @@ package struct SampleAudience: ~Copyable {
     package mutating func registration(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime
     ) {
-        _ = feed.registration(key: key, value: value, timestamp: timestamp, &book)
-        book.audience.reclaimRemoved()
+        _ = feed.registration(key: key, value: value, timestamp: timestamp, &state)
+        state.audience.reclaimRemoved()
     }
 
     /// What a worker counts such an event as: `matched`, `passedOver` or `unmatched`.
     package func outcome(of address: EventAddress) -> EventTally.Outcome {
         var outcome = EventTally.Outcome.unmatched
         let names =
-            address.isAppWide ? book.audience.kindNames(of: address.app) : address.kinds
+            address.isAppWide ? state.audience.kindNames(of: address.app) : address.kinds
         let lists =
             address.isKindWide
             ? names.map { list(Array($0.utf8), isKindWide: true, of: address.app) }
             : address.subjects.map { list($0, isKindWide: false, of: address.app) }
-        for case let subject? in lists where book.audience.count(subject) > 0 {
+        for case let subject? in lists where state.audience.count(subject) > 0 {
             let request = request(address, of: subject)
-            if FanOut.isForAny(0..<book.audience.count(subject), request, book) { return .matched }
+            if FanOut.isForAny(0..<state.audience.count(subject), request, state) {
+                return .matched
+            }
             outcome = .passedOver
         }
         return outcome
@@ -76,16 +78,16 @@ package struct SampleAudience: ~Copyable {
 
     private func list(_ bytes: [UInt8], isKindWide: Bool, of app: AppID) -> SubjectID? {
         bytes.withUnsafeBytes { bytes in
-            let hash = book.audience.hash(app, bytes, isKindWide: isKindWide)
+            let hash = state.audience.hash(app, bytes, isKindWide: isKindWide)
             return isKindWide
-                ? book.audience.kindWide(app, bytes, hash: hash)
-                : book.audience.subject(app, bytes, hash: hash)
+                ? state.audience.kindWide(app, bytes, hash: hash)
+                : state.audience.subject(app, bytes, hash: hash)
         }
     }
 
     private func request(_ address: EventAddress, of subject: SubjectID) -> FanOutRequest {
         var filter = AudienceFilter(environment: address.environment, classes: address.classes)
-        book.audience.setKinds(address.kinds, of: address.app, in: &filter)
+        state.audience.setKinds(address.kinds, of: address.app, in: &filter)
         var request = FanOutRequest(
             subject: subject, filter: filter, expiresAt: MonotonicTime(nanoseconds: .max),
             origin: nil, readSequence: 0, subjectTag: 0)

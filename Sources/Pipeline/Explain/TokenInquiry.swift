@@ -63,8 +63,8 @@ package struct TokenInquiry: Sendable {
     package init(_ question: TokenQuestion, _ pipeline: borrowing PushPipeline) {
         self.question = question
         explanation.restrictions = pipeline.restrictions.explained(
-            topics: pipeline.book.settings.eventTopics)
-        let routing = pipeline.book.routing
+            topics: pipeline.state.settings.eventTopics)
+        let routing = pipeline.state.routing
         let name: String? =
             switch question {
             case .subject(_, let app): app
@@ -112,18 +112,18 @@ package struct TokenInquiry: Sendable {
             return .states(position: 0)
         }
         let next = Stage.lists(Array(apps.dropFirst()), position: 0)
-        let list = subject.withUnsafeBytes { pipeline.book.audience.subject(app, $0) }
+        let list = subject.withUnsafeBytes { pipeline.state.audience.subject(app, $0) }
         guard let list else { return next }
-        let count = pipeline.book.audience.count(list)
+        let count = pipeline.state.audience.count(list)
         var place = position
         let end = min(count, position + Self.gathered)
         while place < end, found.count < TokenExplanation.tokensMax {
-            let entry = pipeline.book.audience.entry(list, at: place)
+            let entry = pipeline.state.audience.entry(list, at: place)
             if let found = find(entry.token, pipeline) {
                 places[found].add(
                     ExplainedToken.Shown(
                         subject: subject,
-                        kind: pipeline.book.audience.name(of: entry.kind, in: app),
+                        kind: pipeline.state.audience.name(of: entry.kind, in: app),
                         hearsChanges: entry.hearsChanges))
             }
             place += 1
@@ -150,11 +150,11 @@ package struct TokenInquiry: Sendable {
             let (number, inHandler) = place.key.quotientAndRemainder(dividingBy: environments.count)
             let name = handler ?? String(decoding: handlers[number], as: UTF8.self)
             let key = RecordKey.registration(
-                environment: environments[inHandler], app: pipeline.book.routing.name(of: app),
+                environment: environments[inHandler], app: pipeline.state.routing.name(of: app),
                 installation: installation, handler: name)
             var rows: [RegistrationRow] = []
             let count = key.withUnsafeBytes { key in
-                pipeline.book.audience.visitRows(
+                pipeline.state.audience.visitRows(
                     ofRegistration: key, from: place.row, most: left
                 ) { rows.append($0) }
             }
@@ -163,7 +163,7 @@ package struct TokenInquiry: Sendable {
             for row in rows {
                 guard let position = find(row.token, pipeline) else { continue }
                 places[position].add(registration)
-                places[position].add(pipeline.book.shown(row))
+                places[position].add(pipeline.state.shown(row))
             }
             left -= rows.count + 1
             place.row += rows.count
@@ -181,8 +181,8 @@ package struct TokenInquiry: Sendable {
     ) -> Stage {
         guard case .token(let wanted) = question else { return .ended }
         var matches: [TokenID] = []
-        let next = pipeline.book.audience.visitTokens(from: cursor, most: Self.hashed) { token in
-            if tokenID(pipeline.book.audience.tokenBytes(of: token)) == wanted {
+        let next = pipeline.state.audience.visitTokens(from: cursor, most: Self.hashed) { token in
+            if tokenID(pipeline.state.audience.tokenBytes(of: token)) == wanted {
                 matches.append(token)
             }
         }
@@ -193,8 +193,8 @@ package struct TokenInquiry: Sendable {
     /// Returns the token's position in `found`; nil if there is no room for another one.
     private mutating func find(_ token: TokenID, _ pipeline: borrowing PushPipeline) -> Int? {
         let token = FoundToken(
-            route: pipeline.book.audience.route(of: token),
-            bytes: Array(pipeline.book.audience.tokenBytes(of: token)))
+            route: pipeline.state.audience.route(of: token),
+            bytes: Array(pipeline.state.audience.tokenBytes(of: token)))
         if let position = positions[token] { return position }
         guard found.count < TokenExplanation.tokensMax else {
             explanation.more += 1
@@ -212,17 +212,17 @@ package struct TokenInquiry: Sendable {
         var wanted: [TokenID: Int] = [:]
         for (position, token) in found.enumerated() {
             guard let row = pipeline.row(of: token) else { continue }
-            if places[position].rows < pipeline.book.audience.rowCount(of: row) {
+            if places[position].rows < pipeline.state.audience.rowCount(of: row) {
                 wanted[row] = position
             }
         }
         // Once all rows are found the rest of the index need not be looked at.
         guard !wanted.isEmpty else { return .states(position: 0) }
         var rows: [(position: Int, row: RegistrationRow)] = []
-        let next = pipeline.book.audience.visitRows(from: cursor, most: Self.looked) { row in
+        let next = pipeline.state.audience.visitRows(from: cursor, most: Self.looked) { row in
             if let position = wanted[row.token] { rows.append((position, row)) }
         }
-        for (position, row) in rows { places[position].add(pipeline.book.shown(row)) }
+        for (position, row) in rows { places[position].add(pipeline.state.shown(row)) }
         return next.map { .rows(cursor: $0) } ?? .states(position: 0)
     }
 

@@ -135,17 +135,17 @@ extension PushPipeline {
         func first<Key>(_ counts: [Key: Int]) -> [(Key, Int)] {
             counts.sorted { $0.value > $1.value }.prefix(PushDemand.most).map { ($0, $1) }
         }
-        demand.topics = first(sum.topics).map { (book.origins.names[$0], $1) }
-        demand.apps = first(sum.apps).map { (book.routing.name(of: $0), $1) }
+        demand.topics = first(sum.topics).map { (state.origins.names[$0], $1) }
+        demand.apps = first(sum.apps).map { (state.routing.name(of: $0), $1) }
         for entry in sum.subjects.sorted(by: { $0.count > $1.count }).prefix(PushDemand.most) {
-            let subject = book.name(of: entry.subject, tag: entry.tag, app: entry.app)
+            let subject = state.name(of: entry.subject, tag: entry.tag, app: entry.app)
             // Nobody shows it any more.
             guard !subject.isEmpty else { continue }
             var told = PushDemand.Subject(
-                app: book.routing.name(of: entry.app), subject: subject,
-                topic: book.origins.names[Int(entry.topic)], pushes: entry.count,
+                app: state.routing.name(of: entry.app), subject: subject,
+                topic: state.origins.names[Int(entry.topic)], pushes: entry.count,
                 audience: entry.audience)
-            told.isKind = book.audience.isKindWide(entry.subject)
+            told.isKind = state.audience.isKindWide(entry.subject)
             demand.subjects.append(told)
         }
         return demand

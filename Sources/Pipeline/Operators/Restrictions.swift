@@ -78,14 +78,14 @@ package struct Restrictions: ~Copyable {
 
     /// Makes effective what was read, and ends what is over.
     mutating func advance(
-        _ book: inout PushBook, _ breakers: inout CircuitBreakers, _ fanOut: inout FanOut,
+        _ state: inout PipelineState, _ breakers: inout CircuitBreakers, _ fanOut: inout FanOut,
         now: Now
     ) {
         if isStale || now.wall < lookedAt || nextEnd.map({ $0 <= now.wall }) ?? false {
             findWhatIsInForce(now: now.wall)
-            restrictRoutes(book.routing, &breakers, now: now.monotonic)
-            restrictEvents(book, &fanOut)
-            fanOut.abandonDropped(&book)
+            restrictRoutes(state.routing, &breakers, now: now.monotonic)
+            restrictEvents(state, &fanOut)
+            fanOut.abandonDropped(&state)
             changes += 1
         } else if hasNewShare, !limits.isEmpty {
             breakers.adopt(rates: rates, now: now.monotonic)
@@ -154,16 +154,16 @@ package struct Restrictions: ~Copyable {
 
     // MARK: Events
 
-    private mutating func restrictEvents(_ book: borrowing PushBook, _ fanOut: inout FanOut) {
+    private mutating func restrictEvents(_ state: borrowing PipelineState, _ fanOut: inout FanOut) {
         var dropped = DroppedEvents(topics: pausedTopics.count)
         for topic in pausedTopics.indices {
-            let action = inForce[.topic(book.settings.eventTopics[topic])]?.action
+            let action = inForce[.topic(state.settings.eventTopics[topic])]?.action
             dropped.topics[topic] = action == .drop
             pausedTopics[topic] = action == .pause
         }
         for (scope, restriction) in inForce {
             guard case .subject(let subject, let app) = scope, restriction.action == .drop,
-                let app = book.routing.app(named: app)
+                let app = state.routing.app(named: app)
             else { continue }
             dropped.subjects[app, default: []].insert(subject)
         }

@@ -14,56 +14,58 @@ extension Handover {
     /// - Parameter areWalking: whether an event with a payload walks through its audience.
     /// - Returns: the pool that carried it.
     mutating func outcomeArrived(
-        _ outcome: PushOutcome, areWalking: Bool, _ book: inout PushBook,
+        _ outcome: PushOutcome, areWalking: Bool, _ state: inout PipelineState,
         _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
         _ outbox: inout Outbox, now: Now
     ) -> PoolID {
         let slot = outcome.slot
-        let route = book.pushes.route(of: slot)
-        if book.traces.isFollowing { book.trace(outcome, now: now) }
-        if book.canary.isFollowing { book.canaryAnswered(outcome, now: now) }
+        let route = state.pushes.route(of: slot)
+        if state.traces.isFollowing { state.trace(outcome, now: now) }
+        if state.canary.isFollowing { state.canaryAnswered(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
-            recent.accepted(slot, route, book.slab, now: now)
-            let push = book.pushes.accepted(slot)
+            recent.accepted(slot, route, state.slab, now: now)
+            let push = state.pushes.accepted(slot)
             breakers.accepted(route, token: push.token, now: now.monotonic)
             if breakers.hasTokenFaults {
-                breakers.recovered(UnsafeRawBufferPointer(book.slab.token(slot)), route)
+                breakers.recovered(UnsafeRawBufferPointer(state.slab.token(slot)), route)
             }
             accepted(
-                push, slot, route: route, areWalking: areWalking, &book, &deferral, &outbox,
+                push, slot, route: route, areWalking: areWalking, &state, &deferral, &outbox,
                 now: now)
         } else {
-            recent.failed(outcome, book, now: now)
+            recent.failed(outcome, state, now: now)
             failed(
-                outcome, route: route, areWalking: areWalking, &book, &breakers, &deferral, &outbox,
+                outcome, route: route, areWalking: areWalking, &state, &breakers, &deferral,
+                &outbox,
                 now: now)
         }
         // The token is freed last, since all of the above needs its bytes.
-        if book.slab.push(slot).pointee.longToken != nil {
-            Self.freeLongToken(slot, book.slab)
+        if state.slab.push(slot).pointee.longToken != nil {
+            Self.freeLongToken(slot, state.slab)
         }
-        return book.traits(of: route).pool
+        return state.traits(of: route).pool
     }
 
     private func accepted(
         _ push: PushTable.AcceptedPush, _ slot: UInt32, route: RouteID, areWalking: Bool,
-        _ book: inout PushBook, _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, _ deferral: inout DeferredPushes, _ outbox: inout Outbox,
+        now: Now
     ) {
-        book.tally.accepted(route, push.type, writtenAt: push.writtenAt, now: now.wall)
-        if book.budgets.isOn { book.countAgainstBudget(slot, push, route: route, now: now) }
+        state.tally.accepted(route, push.type, writtenAt: push.writtenAt, now: now.wall)
+        if state.budgets.isOn { state.countAgainstBudget(slot, push, route: route, now: now) }
         if push.coalescingKey != 0 {
-            deferral.payloadAccepted(slot, areWalking: areWalking, &book, &outbox, now: now)
-        } else if book.pacing.isOn {
+            deferral.payloadAccepted(slot, areWalking: areWalking, &state, &outbox, now: now)
+        } else if state.pacing.isOn {
             deferral.pacedPushAccepted(
-                slot, token: push.token, route: route, &book, &outbox, now: now)
+                slot, token: push.token, route: route, &state, &outbox, now: now)
         }
-        book.end(slot, now: now)
+        state.end(slot, now: now)
     }
 
     // Not inlined, since every acceptance would otherwise pay for the registers that it needs.
     @inline(never)
     private mutating func failed(
-        _ outcome: PushOutcome, route: RouteID, areWalking: Bool, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, areWalking: Bool, _ state: inout PipelineState,
         _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
         _ outbox: inout Outbox, now: Now
     ) {
@@ -73,45 +75,45 @@ extension Handover {
         let isProbe = !breakers.areClosed(route)
         switch outcome.kind {
         case .answered:
-            if book.pacing.isOn { deferral.pacedPushFailed(slot, book) }
+            if state.pacing.isOn { deferral.pacedPushFailed(slot, state) }
             answered(
-                outcome, route: route, isProbe: isProbe, areWalking: areWalking, &book, &breakers,
+                outcome, route: route, isProbe: isProbe, areWalking: areWalking, &state, &breakers,
                 &deferral, &outbox, now: now)
         case .unprocessed:
             let isTried = tryAgain(
-                outcome, after: book.settings.resendBackoff, costsAttempt: false, &book,
+                outcome, after: state.settings.resendBackoff, costsAttempt: false, &state,
                 breakers, &deferral, &outbox, now: now)
-            if isTried { book.counters.unprocessed += 1 }
+            if isTried { state.counters.unprocessed += 1 }
         case .unknown:
             // Whether a probe gets no answer is all that matters, whichever connection it was on.
             if isProbe || !outcome.isOutlier {
-                Self.judge(slot, .silence, book, &breakers, now: now)
+                Self.judge(slot, .silence, state, &breakers, now: now)
             }
             let isTried = tryAgain(
-                outcome, after: book.settings.resendBackoff, costsAttempt: !isProbe, &book,
+                outcome, after: state.settings.resendBackoff, costsAttempt: !isProbe, &state,
                 breakers, &deferral, &outbox, now: now)
-            if isTried { book.counters.unanswered += 1 }
-        case .expired where book.pushes.expiresAt(of: slot) > now.monotonic:
+            if isTried { state.counters.unanswered += 1 }
+        case .expired where state.pushes.expiresAt(of: slot) > now.monotonic:
             // An event that expires later has joined it since the hand-over.
-            _ = Self.requeue(slot, &book, now: now)
+            _ = Self.requeue(slot, &state, now: now)
         case .expired:
-            book.count(.expired, slot)
-            book.end(slot, now: now)
+            state.count(.expired, slot)
+            state.end(slot, now: now)
         }
     }
 
     private static func judge(
-        _ slot: UInt32, _ answer: PoolHealth.Answer, _ book: borrowing PushBook,
+        _ slot: UInt32, _ answer: PoolHealth.Answer, _ state: borrowing PipelineState,
         _ breakers: inout CircuitBreakers, now: Now
     ) {
         breakers.received(
-            answer, book.pushes.route(of: slot), token: book.pushes.token(of: slot),
-            bytes: UnsafeRawBufferPointer(book.slab.token(slot)), now: now.monotonic)
+            answer, state.pushes.route(of: slot), token: state.pushes.token(of: slot),
+            bytes: UnsafeRawBufferPointer(state.slab.token(slot)), now: now.monotonic)
     }
 
     private mutating func answered(
         _ outcome: PushOutcome, route: RouteID, isProbe: Bool, areWalking: Bool,
-        _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) {
         let row = AnswerTable.row(status: outcome.status, reason: outcome.reason)
@@ -120,45 +122,45 @@ extension Handover {
             breakers.receivedFromOutlier(route)
         } else {
             Self.judge(
-                slot, outcome.status >= 500 ? .fault : .healthy, book, &breakers, now: now)
+                slot, outcome.status >= 500 ? .fault : .healthy, state, &breakers, now: now)
         }
         if outcome.status < 500, row.push != .openPoolBreaker { breakers.credentialTaken(route) }
         if outcome.status < 500, row.push != .openRouteBreaker { breakers.topicTaken(route) }
         switch row.push {
         case .accept:
             accepted(
-                book.pushes.accepted(slot), slot, route: route, areWalking: areWalking, &book,
+                state.pushes.accepted(slot), slot, route: route, areWalking: areWalking, &state,
                 &deferral, &outbox, now: now)
         case .reject:
-            Self.reject(outcome, &book, &outbox, now: now)
+            Self.reject(outcome, &state, &outbox, now: now)
         case .rejectToken:
-            Self.tokenRejected(outcome, route: route, &book, &breakers, &outbox, now: now)
+            Self.tokenRejected(outcome, route: route, &state, &breakers, &outbox, now: now)
         case .suppression:
-            Self.tokenDied(outcome, route: route, &book, &breakers, &outbox, now: now)
+            Self.tokenDied(outcome, route: route, &state, &breakers, &outbox, now: now)
         case .resend:
             let isTried = tryAgain(
-                outcome, after: book.settings.resendBackoff, costsAttempt: true, &book,
+                outcome, after: state.settings.resendBackoff, costsAttempt: true, &state,
                 breakers, &deferral, &outbox, now: now)
-            if isTried { book.counters.resent += 1 }
+            if isTried { state.counters.resent += 1 }
         case .coolDown:
             let isTried = tryAgain(
-                outcome, after: book.settings.coolDownBackoff, costsAttempt: true, &book,
+                outcome, after: state.settings.coolDownBackoff, costsAttempt: true, &state,
                 breakers, &deferral, &outbox, now: now)
-            if isTried { book.counters.cooledDown += 1 }
+            if isTried { state.counters.cooledDown += 1 }
         case .backOff:
             let isTried = tryAgain(
-                outcome, after: book.settings.retryBackoff, costsAttempt: !isProbe, &book,
+                outcome, after: state.settings.retryBackoff, costsAttempt: !isProbe, &state,
                 breakers, &deferral, &outbox, now: now)
-            if isTried { book.counters.retried += 1 }
+            if isTried { state.counters.retried += 1 }
         case .openPoolBreaker:
             breakers.credentialRefused(
                 route, outcome.reason,
-                word: outcome.reason == .unknown ? book.slab.reasonText(slot) : nil,
+                word: outcome.reason == .unknown ? state.slab.reasonText(slot) : nil,
                 now: now.monotonic)
-            if Self.requeue(slot, &book, now: now) { book.counters.requeued += 1 }
+            if Self.requeue(slot, &state, now: now) { state.counters.requeued += 1 }
         case .openRouteBreaker:
             breakers.topicRefused(route, outcome.reason, now: now.monotonic)
-            if Self.requeue(slot, &book, now: now) { book.counters.requeued += 1 }
+            if Self.requeue(slot, &state, now: now) { state.counters.requeued += 1 }
         }
     }
 
@@ -167,20 +169,20 @@ extension Handover {
     /// - Returns: whether the push is sent again; false if it has ended instead.
     private mutating func tryAgain(
         _ outcome: PushOutcome, after backoff: Backoff, costsAttempt: Bool,
-        _ book: inout PushBook, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ breakers: borrowing CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {
         let slot = outcome.slot
-        if Self.endIfNotOwed(slot, &book, now: now) { return false }
-        let attempts = Int(book.pushes[slot].attempts)
-        let isLast = costsAttempt && attempts + 1 >= book.settings.attemptsMax
+        if Self.endIfNotOwed(slot, &state, now: now) { return false }
+        let attempts = Int(state.pushes[slot].attempts)
+        let isLast = costsAttempt && attempts + 1 >= state.settings.attemptsMax
         // The last one is not lost to an outage: as long as APNs accepts nothing, it is tried again.
         let isSpared =
-            isLast && breakers.isFailingAll(book.pushes.route(of: slot), now: now.monotonic)
+            isLast && breakers.isFailingAll(state.pushes.route(of: slot), now: now.monotonic)
         if isLast, !isSpared {
-            book.count(.rejected, slot, .attemptsExhausted)
+            state.count(.rejected, slot, .attemptsExhausted)
             let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
-            Self.giveUp(slot, reason: reason, status: 0, &book, &outbox, now: now)
+            Self.giveUp(slot, reason: reason, status: 0, &state, &outbox, now: now)
             return false
         }
         // The answer may have asked for a longer delay.
@@ -189,94 +191,95 @@ extension Handover {
             .seconds(Int64(outcome.retryAfterSeconds)))
         assert(delay >= .zero, "a push is tried again in the past")
         let again = now.monotonic + delay
-        book.retry(slot, at: again, costsAttempt: costsAttempt && !isSpared, now: now)
-        deferral.deferIfTooLong(slot, until: again, &book, &outbox, breakers, now: now)
+        state.retry(slot, at: again, costsAttempt: costsAttempt && !isSpared, now: now)
+        deferral.deferIfTooLong(slot, until: again, &state, &outbox, breakers, now: now)
         return true
     }
 
     /// Puts the push at the end of its route's queue: the fault is not the push's.
     /// - Returns: whether the push is sent again; false if it has ended instead.
-    private static func requeue(_ slot: UInt32, _ book: inout PushBook, now: Now) -> Bool {
-        if endIfNotOwed(slot, &book, now: now) { return false }
-        book.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
+    private static func requeue(_ slot: UInt32, _ state: inout PipelineState, now: Now) -> Bool {
+        if endIfNotOwed(slot, &state, now: now) { return false }
+        state.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
         return true
     }
 
     /// Ends the push in place of another try if its token is gone, or shows its subject no more.
-    private static func endIfNotOwed(_ slot: UInt32, _ book: inout PushBook, now: Now) -> Bool {
-        book.endIfOrphaned(slot, now: now) || book.endIfUnsubscribed(slot, now: now)
+    private static func endIfNotOwed(_ slot: UInt32, _ state: inout PipelineState, now: Now) -> Bool
+    {
+        state.endIfOrphaned(slot, now: now) || state.endIfUnsubscribed(slot, now: now)
     }
 
     // MARK: No further try
 
     private static func reject(
-        _ outcome: PushOutcome, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ outcome: PushOutcome, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         let reason =
             outcome.reason == .unknown
-            ? book.slab.reasonText(outcome.slot) : outcome.reason.name
-        book.count(.rejected, outcome.slot, PushTally.Reason(outcome.reason))
+            ? state.slab.reasonText(outcome.slot) : outcome.reason.name
+        state.count(.rejected, outcome.slot, PushTally.Reason(outcome.reason))
         giveUp(
-            outcome.slot, reason: reason, status: outcome.status, &book, &outbox, now: now)
+            outcome.slot, reason: reason, status: outcome.status, &state, &outbox, now: now)
     }
 
     /// The push ends as a dead letter.
     private static func giveUp(
-        _ slot: UInt32, reason: String, status: UInt16, _ book: inout PushBook,
+        _ slot: UInt32, reason: String, status: UInt16, _ state: inout PipelineState,
         _ outbox: inout Outbox, now: Now
     ) {
-        let letter = book.letter(for: slot, reason: reason, status: status, now: now)
-        let holds = book.endTakingClaims(slot, withFollowUp: false, now: now)
-        outbox.draft(letter, holds: holds, &book, now: now)
+        let letter = state.letter(for: slot, reason: reason, status: status, now: now)
+        let holds = state.endTakingClaims(slot, withFollowUp: false, now: now)
+        outbox.draft(letter, holds: holds, &state, now: now)
     }
 
     private static func tokenRejected(
-        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
         _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
     ) {
         let slot = outcome.slot
         guard breakers.believesRejection(route, now: now.monotonic),
-            !book.pushes.isOrphaned(slot), outbox.hasRoomForSuppressions(book)
-        else { return reject(outcome, &book, &outbox, now: now) }
-        let letter = book.letter(
+            !state.pushes.isOrphaned(slot), outbox.hasRoomForSuppressions(state)
+        else { return reject(outcome, &state, &outbox, now: now) }
+        let letter = state.letter(
             for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
-        book.count(.rejected, slot, PushTally.Reason(outcome.reason))
-        let holds = suppress(outcome, route: route, &book, &outbox, now: now)
-        outbox.draft(letter, holds: holds, &book, now: now)
+        state.count(.rejected, slot, PushTally.Reason(outcome.reason))
+        let holds = suppress(outcome, route: route, &state, &outbox, now: now)
+        outbox.draft(letter, holds: holds, &state, now: now)
     }
 
     private static func tokenDied(
-        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
         _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
     ) {
         let slot = outcome.slot
-        if book.endIfOrphaned(slot, now: now) { return }
+        if state.endIfOrphaned(slot, now: now) { return }
         // A canary's token may be dead: its answer proves the way as well, and so does the next.
-        if book.isOfCanary(slot) {
-            book.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
-            return book.end(slot, now: now)
+        if state.isOfCanary(slot) {
+            state.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
+            return state.end(slot, now: now)
         }
         // Without room the token stays as it is: the next answer that calls it dead says so again.
-        guard isDeathBelieved(outcome, route: route, &book, &breakers, now: now),
-            outbox.hasRoomForSuppressions(book)
+        guard isDeathBelieved(outcome, route: route, &state, &breakers, now: now),
+            outbox.hasRoomForSuppressions(state)
         else {
-            book.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
-            return book.end(slot, now: now)
+            state.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
+            return state.end(slot, now: now)
         }
-        book.count(.unregistered, slot, PushTally.Reason(outcome.reason))
-        let holds = suppress(outcome, route: route, &book, &outbox, now: now)
-        book.release(holds)
+        state.count(.unregistered, slot, PushTally.Reason(outcome.reason))
+        let holds = suppress(outcome, route: route, &state, &outbox, now: now)
+        state.release(holds)
     }
 
     private static func isDeathBelieved(
-        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
         _ breakers: inout CircuitBreakers, now: Now
     ) -> Bool {
         let diedAt = outcome.apnsTimestamp
-        let registeredAt = book.pushes[outcome.slot].registeredAt.milliseconds
+        let registeredAt = state.pushes[outcome.slot].registeredAt.milliseconds
         if diedAt >= 0, diedAt < registeredAt {
-            book.counters.strikes += 1
-            let token = Array(book.slab.token(outcome.slot))
+            state.counters.strikes += 1
+            let token = Array(state.slab.token(outcome.slot))
             guard breakers.struck(route, token: token, now: now.monotonic) else { return false }
         }
         return breakers.believesDeath(route, now: now.monotonic)
@@ -286,31 +289,32 @@ extension Handover {
     /// follow-up. The offsets wait for Kafka's acknowledgement.
     /// - Returns: further claims on the same offsets, for a dead letter beside the suppression.
     private static func suppress(
-        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
+        _ outbox: inout Outbox,
         now: Now
     ) -> [OffsetClaim] {
         let slot = outcome.slot
-        let push = book.pushes[slot]
+        let push = state.pushes[slot]
         let suppression = Suppression(
             status: outcome.status, reason: outcome.reason.name,
             apnsTimestamp: outcome.apnsTimestamp < 0
                 ? nil : WallTime(milliseconds: outcome.apnsTimestamp),
             registeredAt: push.registeredAt)
-        let token = Array(book.slab.token(slot))
+        let token = Array(state.slab.token(slot))
         // A suppression that is not newer than the known one need not be written.
         let isNews = token.withUnsafeBytes {
-            book.audience.apply(
+            state.audience.apply(
                 suppression: suppression, recordedAt: now.wall, route: route, token: $0)
         }
         // A token that has registered again since is not suppressed: the follow-up is still owed.
-        let isSuppressed = book.audience.isSuppressed(push.token)
+        let isSuppressed = state.audience.isSuppressed(push.token)
         if isSuppressed, push.hasFollowUp {
-            book.endUnqueued(.suppressed, route, book.pushes.followUp(of: slot).type)
+            state.endUnqueued(.suppressed, route, state.pushes.followUp(of: slot).type)
         }
-        let holds = book.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
+        let holds = state.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
         guard isNews else { return holds }
-        for hold in holds { book.tracker.retain(hold) }
-        outbox.write(suppression, route: route, token: token, holds: holds, &book)
+        for hold in holds { state.tracker.retain(hold) }
+        outbox.write(suppression, route: route, token: token, holds: holds, &state)
         return holds
     }
 }

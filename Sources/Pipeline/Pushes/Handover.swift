@@ -42,80 +42,81 @@ struct Handover: ~Copyable {
     /// half-open or starts slowly and an operator's quota allow nothing is kept for the other line.
     mutating func take(
         _ line: PoolLine, of pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>,
-        _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Int {
         var most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
         let mayHoldBack =
-            breakers.hasTokenFaults || book.pacing.isOn || book.budgets.isThinning
+            breakers.hasTokenFaults || state.pacing.isOn || state.budgets.isThinning
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
-        var next = most > 0 ? takeOne(from: line, &book, &breakers, now: now) : nil
+        var next = most > 0 ? takeOne(from: line, &state, &breakers, now: now) : nil
         while let slot = next {
-            next = taken + 1 < most ? takeOne(from: line, &book, &breakers, now: now) : nil
-            guard mayBeSent(slot, &book, &breakers, deferral, now: now),
+            next = taken + 1 < most ? takeOne(from: line, &state, &breakers, now: now) : nil
+            guard mayBeSent(slot, &state, &breakers, deferral, now: now),
                 !mayHoldBack
-                    || !isHeldBack(slot, &book, &breakers, &deferral, &outbox, now: now)
+                    || !isHeldBack(slot, &state, &breakers, &deferral, &outbox, now: now)
             else {
                 if isCutShort { most = taken + (next == nil ? 0 : 1) }
                 // The allowance that this push was taken on is free again, so another one may be
                 // taken.
                 if next == nil, taken < most {
-                    next = takeOne(from: line, &book, &breakers, now: now)
+                    next = takeOne(from: line, &state, &breakers, now: now)
                 }
                 continue
             }
-            fill(slot, &book, now: now)
+            fill(slot, &state, now: now)
             batch[taken] = slot
             taken += 1
         }
         assert(taken <= most, "more pushes than the breaker of their pool allows")
         breakers.handedOver(taken, of: pool, now: now.monotonic)
-        book.counters.handedOver += taken
+        state.counters.handedOver += taken
         return taken
     }
 
     private func takeOne(
-        from line: PoolLine, _ book: inout PushBook, _ breakers: inout CircuitBreakers, now: Now
+        from line: PoolLine, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
+        now: Now
     ) -> UInt32? {
-        let taken = book.pushes.take(
-            from: line, sequence: book.sequence, now: now.monotonic
+        let taken = state.pushes.take(
+            from: line, sequence: state.sequence, now: now.monotonic
         ) { !breakers.allowsOneMore($0, now: now.monotonic) }
         guard let slot = taken else { return nil }
-        breakers.taken(book.pushes.route(of: slot))
-        book.audience.prefetch(book.pushes.token(of: slot))
+        breakers.taken(state.pushes.route(of: slot))
+        state.audience.prefetch(state.pushes.token(of: slot))
         return slot
     }
 
     /// Whether the push may be sent. One that has expired, whose token is known dead by now, or
     /// whose payload a newer one has overtaken ends here, unsent.
     private mutating func mayBeSent(
-        _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ slot: UInt32, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
         let cause: Canary.UnsentCause
-        if book.pushes.expiresAt(of: slot) <= now.monotonic {
+        if state.pushes.expiresAt(of: slot) <= now.monotonic {
             cause = .expired
-            book.count(.expired, slot)
-            recent.expiredUnsent(slot, book, now: now)
-        } else if book.audience.isSuppressed(book.pushes.token(of: slot)) {
+            state.count(.expired, slot)
+            recent.expiredUnsent(slot, state, now: now)
+        } else if state.audience.isSuppressed(state.pushes.token(of: slot)) {
             cause = .suppressed
-            book.count(.suppressed, slot)
-        } else if book.pushes.coalescingKey(of: slot) != 0, !deferral.order.isEmpty,
-            deferral.isSuperseded(slot, book)
+            state.count(.suppressed, slot)
+        } else if state.pushes.coalescingKey(of: slot) != 0, !deferral.order.isEmpty,
+            deferral.isSuperseded(slot, state)
         {
             cause = .superseded
-            book.count(.superseded, slot)
-        } else if breakers.hasDrops, breakers.isDropping(book.pushes.route(of: slot)) {
+            state.count(.superseded, slot)
+        } else if breakers.hasDrops, breakers.isDropping(state.pushes.route(of: slot)) {
             cause = .dropped
-            book.count(.dropped, slot)
-            recent.droppedUnsent(slot, book, now: now)
+            state.count(.dropped, slot)
+            recent.droppedUnsent(slot, state, now: now)
         } else {
             return true
         }
-        if book.canary.isFollowing { book.canaryEnded(slot, unsent: cause) }
-        breakers.notSent(book.pushes.route(of: slot))
-        book.end(slot, now: now)
+        if state.canary.isFollowing { state.canaryEnded(slot, unsent: cause) }
+        breakers.notSent(state.pushes.route(of: slot))
+        state.end(slot, now: now)
         return false
     }
 
@@ -124,21 +125,21 @@ struct Handover: ~Copyable {
     // Not inlined, since no push needs it as long as no token has a fault and no route a gap.
     @inline(never)
     private mutating func isHeldBack(
-        _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ slot: UInt32, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {
         if breakers.hasTokenFaults,
-            isFaulty(slot, &book, &breakers, &deferral, &outbox, now: now)
+            isFaulty(slot, &state, &breakers, &deferral, &outbox, now: now)
         {
             heldBack += 1
             return true
         }
-        let route = book.pushes.route(of: slot)
+        let route = state.pushes.route(of: slot)
         guard
-            book.budgets.isThinning
-                && deferral.waitsForWindow(slot, &book, &outbox, breakers, now: now)
-                || book.pacing.isOn
-                    && deferral.keepsDistance(slot, &book, &outbox, breakers, now: now)
+            state.budgets.isThinning
+                && deferral.waitsForWindow(slot, &state, &outbox, breakers, now: now)
+                || state.pacing.isOn
+                    && deferral.keepsDistance(slot, &state, &outbox, breakers, now: now)
         else { return false }
         breakers.notSent(route)
         heldBack += 1
@@ -148,39 +149,40 @@ struct Handover: ~Copyable {
     /// Whether the push must wait because its token has a fault of its own. A push that was deferred
     /// goes back to its row, behind those of other tokens.
     private func isFaulty(
-        _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ slot: UInt32, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {
-        let route = book.pushes.route(of: slot)
-        let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
+        let route = state.pushes.route(of: slot)
+        let token = state.audience.tokenBytes(of: state.pushes.token(of: slot))
         guard let until = breakers.heldOrHandedOver(token, route, now: now.monotonic) else {
             return false
         }
         breakers.notSent(route)
-        book.retry(slot, at: until, costsAttempt: false, now: now)
+        state.retry(slot, at: until, costsAttempt: false, now: now)
         deferral.deferIfTooLong(
-            slot, until: until, givingBackRows: true, &book, &outbox, breakers, now: now)
+            slot, until: until, givingBackRows: true, &state, &outbox, breakers, now: now)
         return true
     }
 
     // MARK: The slab
 
-    private func fill(_ slot: UInt32, _ book: inout PushBook, now: Now) {
-        let token = book.pushes.token(of: slot)
-        book.pushes.setRegisteredAt(book.audience.registeredAt(of: token), of: slot)
-        let wire = book.slab.push(slot)
-        wire.pointee.route = book.pushes.route(of: slot)
-        wire.pointee.type = book.pushes[slot].content.type
-        wire.pointee.priority = book.pushes[slot].content.priority
-        wire.pointee.expiresAt = book.pushes[slot].content.expiresAt
+    private func fill(_ slot: UInt32, _ state: inout PipelineState, now: Now) {
+        let token = state.pushes.token(of: slot)
+        state.pushes.setRegisteredAt(state.audience.registeredAt(of: token), of: slot)
+        let wire = state.slab.push(slot)
+        wire.pointee.route = state.pushes.route(of: slot)
+        wire.pointee.type = state.pushes[slot].content.type
+        wire.pointee.priority = state.pushes[slot].content.priority
+        wire.pointee.expiresAt = state.pushes[slot].content.expiresAt
         wire.pointee.expiration = Self.expiration(
-            book.pushes[slot].content.expiration, until: book.pushes[slot].content.expiresAt,
+            state.pushes[slot].content.expiration, until: state.pushes[slot].content.expiresAt,
             now: now)
-        Self.fillToken(book.audience.tokenBytes(of: token), slot: slot, book.slab)
+        Self.fillToken(state.audience.tokenBytes(of: token), slot: slot, state.slab)
         fillBody(
-            book.pushes[slot].content.body, type: book.pushes[slot].content.type, of: wire, book)
-        wire.pointee.apnsID = book.apnsID(
-            book.pushes[slot].content.origin, token: UnsafeRawBufferPointer(book.slab.token(slot)))
+            state.pushes[slot].content.body, type: state.pushes[slot].content.type, of: wire, state)
+        wire.pointee.apnsID = state.apnsID(
+            state.pushes[slot].content.origin, token: UnsafeRawBufferPointer(state.slab.token(slot))
+        )
     }
 
     private static func fillToken(
@@ -220,7 +222,7 @@ struct Handover: ~Copyable {
 
     private func fillBody(
         _ id: BodyID, type: PushType, of wire: UnsafeMutablePointer<WirePush>,
-        _ book: borrowing PushBook
+        _ state: borrowing PipelineState
     ) {
         if id == .none {
             let body = constantBodies[Int(type.rawValue)]
@@ -229,8 +231,8 @@ struct Handover: ~Copyable {
             wire.pointee.collapseID = nil
             wire.pointee.collapseIDBytes = 0
         } else {
-            let body = book.pushes.bodies.body(id)
-            let collapseID = book.pushes.bodies.collapseID(id)
+            let body = state.pushes.bodies.body(id)
+            let collapseID = state.pushes.bodies.collapseID(id)
             wire.pointee.body = body.baseAddress
             wire.pointee.bodyBytes = UInt32(body.count)
             // An empty buffer has an address too, and the header would be sent without a value.

@@ -19,11 +19,11 @@ extension Outbox {
 
     /// How many events may be read in one go as far as their letters are concerned: each letter
     /// would fit with its event, or reading does not wait for letters.
-    func roomForLetters(_ book: borrowing PushBook) -> Int {
+    func roomForLetters(_ state: borrowing PipelineState) -> Int {
         if watch.isStalled { return .max }
-        let most = book.settings.deadLetterEventBytesMax + TicketTable.overhead
+        let most = state.settings.deadLetterEventBytesMax + TicketTable.overhead
         let least = letterBytes == 0 ? 1 : 0
-        return max(least, (book.settings.wholeLetterBytesMax - letterBytes) / most)
+        return max(least, (state.settings.wholeLetterBytesMax - letterBytes) / most)
     }
 
     private enum LetterRoom { case whole, coordinates, none }
@@ -31,29 +31,29 @@ extension Outbox {
     /// - Parameter originalBytes: the size of what the letter would contain of its event.
     private func room(
         for letter: DeadLetter, originalBytes: Int, holds: Int,
-        _ book: borrowing PushBook
+        _ state: borrowing PipelineState
     ) -> LetterRoom {
         let least = letterBytes + DeadLetterDrafts.cost(ofCoordinates: letter, holds: holds)
-        if least + originalBytes <= book.settings.wholeLetterBytesMax { return .whole }
-        return least <= book.settings.deadLetterBytesMax ? .coordinates : .none
+        if least + originalBytes <= state.settings.wholeLetterBytesMax { return .whole }
+        return least <= state.settings.deadLetterBytesMax ? .coordinates : .none
     }
 
     /// Looks whether Kafka takes letters, and writes what was merged when there is room again.
-    mutating func watchLetters(_ book: inout PushBook, now: Now) {
-        let most = book.settings.wholeLetterBytesMax
+    mutating func watchLetters(_ state: inout PipelineState, now: Now) {
+        let most = state.settings.wholeLetterBytesMax
         let isFull =
-            watch.isFull ? letterBytes > most / 2 : roomForLetters(book) == 0
+            watch.isFull ? letterBytes > most / 2 : roomForLetters(state) == 0
         watch.looked(
             isFull: isFull, closed: tickets.letterBytesClosed, roomBytes: most, now: now.monotonic)
         while letterBytes <= most, let entry = merged.takeOldest() {
-            write(entry.letter, holds: entry.holds, &book)
+            write(entry.letter, holds: entry.holds, &state)
         }
     }
 
     /// Writes what was counted of repeated failures, where the time has come or all of it.
-    mutating func tellRepeated(_ book: inout PushBook, now: MonotonicTime, all: Bool) {
+    mutating func tellRepeated(_ state: inout PipelineState, now: MonotonicTime, all: Bool) {
         while let letter = repeated.takeDue(now: now, all: all) {
-            writeAtOnce(letter, holds: [], &book)
+            writeAtOnce(letter, holds: [], &state)
         }
     }
 
@@ -62,53 +62,54 @@ extension Outbox {
     /// Adds a failed push to the draft of a letter that says the same. Its claims pass to the
     /// letter.
     mutating func draft(
-        _ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook, now: Now
+        _ letter: DeadLetter, holds: [OffsetClaim], _ state: inout PipelineState, now: Now
     ) {
         if repeated.counts(letter, now: now.monotonic) {
-            book.counters.failuresRepeated += 1
+            state.counters.failuresRepeated += 1
             failures.note(letter)
-            return book.release(holds)
+            return state.release(holds)
         }
         var letter = letter
         let room = room(
-            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
+            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, state)
         switch room {
         case .whole: break
         case .coordinates: letter.leaveOutOriginal()
-        case .none: return merge(letter, holds: holds, &book)
+        case .none: return merge(letter, holds: holds, &state)
         }
-        let period = book.settings.deadLetterRepeatAfter
+        let period = state.settings.deadLetterRepeatAfter
         if period > .zero,
             let oldest = repeated.began(with: letter, until: now.monotonic + period)
         {
-            writeAtOnce(oldest, holds: [], &book)
+            writeAtOnce(oldest, holds: [], &state)
         }
         if let full = letters.add(letter, holds: holds, now: now.monotonic) {
-            write(full.letter, holds: full.holds, &book)
+            write(full.letter, holds: full.holds, &state)
         }
     }
 
     /// Writes the letters whose time has come; all of them when the worker is about to stop.
-    mutating func flushLetters(_ book: inout PushBook, now: Now, all: Bool) {
+    mutating func flushLetters(_ state: inout PipelineState, now: Now, all: Bool) {
         while let draft = letters.takeDue(now: now.monotonic, all: all) {
-            write(draft.letter, holds: draft.holds, &book)
+            write(draft.letter, holds: draft.holds, &state)
         }
-        tellRepeated(&book, now: now.monotonic, all: all)
+        tellRepeated(&state, now: now.monotonic, all: all)
     }
 
     /// - Parameter key: nil takes the subject.
     private mutating func write(
-        _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim], _ book: inout PushBook
+        _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim],
+        _ state: inout PipelineState
     ) {
-        countWritten(letter, &book)
+        countWritten(letter, &state)
         // What is repeated was noted as it failed.
         if letter.repeats == nil { failures.note(letter) }
         var letter = letter
         var value = DeadLetterEncoder.value(
-            letter, eventBytesMax: book.settings.deadLetterEventBytesMax)
+            letter, eventBytesMax: state.settings.deadLetterEventBytesMax)
         // As JSON text the event may be several times as long.
         if letter.original != nil,
-            letterBytes + value.count > book.settings.wholeLetterBytesMax
+            letterBytes + value.count > state.settings.wholeLetterBytesMax
         {
             letter.leaveOutOriginal()
             value = DeadLetterEncoder.value(letter, eventBytesMax: 0)
@@ -121,8 +122,8 @@ extension Outbox {
 
     /// Counts a letter by its reason, or as `other` if APNs has named an unknown one: labels of
     /// metrics must be bounded. So is how many topics are told apart, since a deferred push names any.
-    private mutating func countWritten(_ letter: DeadLetter, _ book: inout PushBook) {
-        book.counters.deadLettersWritten += 1
+    private mutating func countWritten(_ letter: DeadLetter, _ state: inout PipelineState) {
+        state.counters.deadLettersWritten += 1
         let reason = letter.reason
         let isKnown =
             APNSReason(reason) != .unknown || DeadLetter.OwnReason(rawValue: reason) != nil
@@ -134,39 +135,42 @@ extension Outbox {
 
     /// Writes a letter without gathering further tokens, such as for a deferral that Kafka does not
     /// take.
-    mutating func writeAtOnce(_ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook) {
+    mutating func writeAtOnce(
+        _ letter: DeadLetter, holds: [OffsetClaim], _ state: inout PipelineState
+    ) {
         let room = room(
-            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
+            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, state)
         if room == .none {
-            merge(letter, holds: holds, &book)
+            merge(letter, holds: holds, &state)
         } else {
-            write(letter, holds: holds, &book)
+            write(letter, holds: holds, &state)
         }
     }
 
-    private mutating func merge(_ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook)
-    {
-        book.counters.failuresMerged += letter.repeats ?? max(1, letter.targets.count)
-        merged.add(letter, holds: holds, &book.tracker)
+    private mutating func merge(
+        _ letter: DeadLetter, holds: [OffsetClaim], _ state: inout PipelineState
+    ) {
+        state.counters.failuresMerged += letter.repeats ?? max(1, letter.targets.count)
+        merged.add(letter, holds: holds, &state.tracker)
     }
 
     /// Writes the dead letter of a record that cannot be read; the claim passes to it.
     mutating func writeUnreadable(
         _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
         _ reason: UnreadableRecord, _ correlation: Correlation, subject: [UInt8],
-        hold: OffsetClaim, at position: RecordPosition, _ book: inout PushBook, now: Now
+        hold: OffsetClaim, at position: RecordPosition, _ state: inout PipelineState, now: Now
     ) {
         var letter = DeadLetter(
-            reason: reason.code, source: book.source(position), firstAt: now.wall,
+            reason: reason.code, source: state.source(position), firstAt: now.wall,
             lastAt: now.wall, subject: subject)
         letter.message = reason.message
         letter.correlation = correlation
         let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)
         let headerBytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.count }
         let room = room(
-            for: letter, originalBytes: size + headerBytes, holds: 1, book)
-        if room == .none { return merge(letter, holds: [hold], &book) }
-        if room == .whole, size <= book.settings.deadLetterEventBytesMax {
+            for: letter, originalBytes: size + headerBytes, holds: 1, state)
+        if room == .none { return merge(letter, holds: [hold], &state) }
+        if room == .whole, size <= state.settings.deadLetterEventBytesMax {
             letter.original = DeadLetter.Original(
                 key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
                 headers: headers)
@@ -176,7 +180,7 @@ extension Outbox {
         // A key that is not a subject may have any length.
         let isShort = record.key.map { $0.count <= RecordLimits.subjectBytesMax } ?? true
         write(
-            letter, key: isShort ? record.key.map { Array($0) } ?? [] : nil, holds: [hold], &book)
+            letter, key: isShort ? record.key.map { Array($0) } ?? [] : nil, holds: [hold], &state)
     }
 
     private static func minimal(_ letter: DeadLetter) -> [UInt8] {

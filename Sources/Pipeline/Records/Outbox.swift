@@ -83,10 +83,10 @@ struct Outbox: ~Copyable {
     /// Writes the record of a suppression. The claims pass to it.
     mutating func write(
         _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [OffsetClaim],
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) {
-        book.counters.suppressionsWritten += 1
-        let route = (id: route, route: book.routing[route])
+        state.counters.suppressionsWritten += 1
+        let route = (id: route, route: state.routing[route])
         let key = token.withUnsafeBufferPointer { RecordKey.token(route: route.route, token: $0) }
         records.append(
             tickets.issue(
@@ -112,15 +112,15 @@ struct Outbox: ~Copyable {
     }
 
     /// Whether one more suppression may wait to be acknowledged.
-    func hasRoomForSuppressions(_ book: borrowing PushBook) -> Bool {
-        tickets.usage(of: .suppressions).count < book.settings.unacknowledgedMax
+    func hasRoomForSuppressions(_ state: borrowing PipelineState) -> Bool {
+        tickets.usage(of: .suppressions).count < state.settings.unacknowledgedMax
     }
 
     /// Whether an event may be split into `count` shards now.
-    func hasRoomForShards(_ count: Int, _ book: borrowing PushBook) -> Bool {
+    func hasRoomForShards(_ count: Int, _ state: borrowing PipelineState) -> Bool {
         let usage = tickets.usage(of: .events)
-        return shardBreaker != .open && usage.count + count <= book.settings.unacknowledgedMax
-            && usage.bytes <= book.settings.shardBytesMax
+        return shardBreaker != .open && usage.count + count <= state.settings.unacknowledgedMax
+            && usage.bytes <= state.settings.shardBytesMax
     }
 
     // MARK: Kafka answers
@@ -160,7 +160,7 @@ struct Outbox: ~Copyable {
     /// but its reason and its source; if that is too large, or it is a suppression, the record is
     /// given up, counted, and its offsets are released: it must not block a partition.
     /// - Returns: a deferral that was given up; its claims pass to the caller.
-    mutating func tooLarge(_ ticket: UInt64, _ book: inout PushBook) -> TicketTable.Ticket? {
+    mutating func tooLarge(_ ticket: UInt64, _ state: inout PipelineState) -> TicketTable.Ticket? {
         let topic = tickets[ticket]?.record.topic
         if topic == .events {
             refusedShards.append(ticket)
@@ -169,12 +169,12 @@ struct Outbox: ~Copyable {
             if let deferral, !deferral.holds.isEmpty || deferral.announces != nil {
                 return deferral
             }
-            book.counters.recordsAbandoned += 1
+            state.counters.recordsAbandoned += 1
         } else if let record = tickets.shrink(ticket) {
             records.append(record)
         } else {
-            book.counters.recordsAbandoned += 1
-            acknowledged(ticket, &book.tracker)
+            state.counters.recordsAbandoned += 1
+            acknowledged(ticket, &state.tracker)
         }
         return nil
     }

@@ -14,25 +14,25 @@ extension DeferredPushes {
 
     /// Whether the push must not be handed over now, since its token's budget is spent.
     mutating func waitsForWindow(
-        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) -> Bool {
-        let push = book.pushes[slot]
+        let push = state.pushes[slot]
         // A further try is not a further push, and what comes from a row has waited for its window.
         guard push.coalescingKey == 0, push.attempts == 0, !push.isAnnounced,
-            book.pacing.longGap(of: push.route, coalescingKey: 0) == nil
+            state.pacing.longGap(of: push.route, coalescingKey: 0) == nil
         else { return false }
-        let token = book.audience.tokenBytes(of: push.token)
+        let token = state.audience.tokenBytes(of: push.token)
         let type = push.content.type
-        guard book.budgets.isSpent(push.token, token, type, now: now.wall) else { return false }
-        let until = now.monotonic(at: book.budgets.windowEnd(token, type, now: now.wall))
+        guard state.budgets.isSpent(push.token, token, type, now: now.wall) else { return false }
+        let until = now.monotonic(at: state.budgets.windowEnd(token, type, now: now.wall))
         // Nothing is lost for a budget: a push that would expire, with some time to be sent in, goes
         // now, and so does one for which there is no room.
-        guard push.content.expiresAt > until + Self.timeToSend, hasRoomForRecords(book),
-            isWorthDeferring(slot, book, outbox, now: now)
+        guard push.content.expiresAt > until + Self.timeToSend, hasRoomForRecords(state),
+            isWorthDeferring(slot, state, outbox, now: now)
         else { return false }
-        book.counters.pushesThinned += 1
-        book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
-        return deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+        state.counters.pushesThinned += 1
+        state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)
+        return deferUntilSendable(slot, &state, &outbox, breakers, now: now)
     }
 }

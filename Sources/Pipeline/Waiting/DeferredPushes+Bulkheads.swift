@@ -11,33 +11,33 @@ extension DeferredPushes {
     /// Any pool may use slots that no other one wants. When slots run short while other pools send
     /// too, a pool whose queue hardly moves goes back to its fair share.
     mutating func relieveSlowestPool(
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        let slots = book.settings.slots
-        guard breakers.poolCount > 1, book.freeEventSlots * 4 < slots else { return }
-        let queued = book.queuedPerPool(breakers.poolCount)
+        let slots = state.settings.slots
+        guard breakers.poolCount > 1, state.freeEventSlots * 4 < slots else { return }
+        let queued = state.queuedPerPool(breakers.poolCount)
         let slow = queued.indices.max { queued[$0] < queued[$1] }!
-        let busySince = now.monotonic - book.settings.holdMax
+        let busySince = now.monotonic - state.settings.holdMax
         let hasOthers = queued.indices.contains { index in
             let pool = PoolID(rawValue: UInt16(index))
             return index != slow
-                && (book.pushes.hasQueued(in: pool) || breakers.wasUsed(pool, since: busySince))
+                && (state.pushes.hasQueued(in: pool) || breakers.wasUsed(pool, since: busySince))
         }
         guard hasOthers else { return }
-        let stuckSince = now.monotonic - book.settings.holdMax / 4
+        let stuckSince = now.monotonic - state.settings.holdMax / 4
         let sharing = queued.indices.count { index in
             queued[index] > 0 || breakers.isInUse(PoolID(rawValue: UInt16(index)))
         }
         let share = slots / sharing
-        for index in book.routes.indices where Int(book.routes[index].pool.rawValue) == slow {
+        for index in state.routes.indices where Int(state.routes[index].pool.rawValue) == slow {
             let route = RouteID(rawValue: UInt16(index))
-            guard let head = book.pushes.firstQueued(of: route),
-                book.pushes[head].queuedAt <= stuckSince
+            guard let head = state.pushes.firstQueued(of: route),
+                state.pushes[head].queuedAt <= stuckSince
             else { continue }
-            let surplus = max(0, book.queuedPerPool(breakers.poolCount)[slow] - share)
-            let kept = max(0, book.pushes.queuedCount(of: route) - surplus)
-            spill(route, to: kept, &book, &outbox, breakers, now: now)
+            let surplus = max(0, state.queuedPerPool(breakers.poolCount)[slow] - share)
+            let kept = max(0, state.pushes.queuedCount(of: route) - surplus)
+            spill(route, to: kept, &state, &outbox, breakers, now: now)
         }
     }
 
@@ -45,21 +45,21 @@ extension DeferredPushes {
     /// room, the least urgent first: an event whose push is more urgent may stand next in Kafka, and is
     /// read only when there is room. Where all pushes have been equally urgent, events wait in Kafka.
     mutating func makeRoomForUrgent(
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        let room = book.settings.slotsKeptForEvents
-        let forOneEvent = book.settings.immediateFanOutMax + 1
-        guard book.freeEventSlots < max(room * 3 / 4, min(forOneEvent, room)) else { return }
-        for urgency in Urgency.allCases.reversed() where urgency > book.pushes.mostUrgent {
-            for route in book.routesByQueued(urgency) {
-                let missing = max(room, forOneEvent) - book.freeEventSlots
-                guard missing > 0, hasRoom(book, outbox) else { return }
-                let slots = book.pushes.lastQueuedOfEvents(
+        let room = state.settings.slotsKeptForEvents
+        let forOneEvent = state.settings.immediateFanOutMax + 1
+        guard state.freeEventSlots < max(room * 3 / 4, min(forOneEvent, room)) else { return }
+        for urgency in Urgency.allCases.reversed() where urgency > state.pushes.mostUrgent {
+            for route in state.routesByQueued(urgency) {
+                let missing = max(room, forOneEvent) - state.freeEventSlots
+                guard missing > 0, hasRoom(state, outbox) else { return }
+                let slots = state.pushes.lastQueuedOfEvents(
                     route, urgency, most: min(missing, HoldWatch.spillMax),
                     steps: HoldWatch.chunk)
-                for slot in slots where hasRoom(book, outbox) {
-                    deferOrSetAside(slot, &book, &outbox, breakers, now: now)
+                for slot in slots where hasRoom(state, outbox) {
+                    deferOrSetAside(slot, &state, &outbox, breakers, now: now)
                 }
             }
         }
@@ -69,22 +69,22 @@ extension DeferredPushes {
 
     /// How many more slots of the deferred pushes' share this pool may take.
     func shareLeft(
-        _ pool: PoolID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers
+        _ pool: PoolID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
     ) -> Int {
         min(
-            book.settings.deferredSlots - book.pushes.deferredShareCount,
-            shareMax(of: pool, book, breakers) - book.pushes.deferredShareCount(of: pool))
+            state.settings.deferredSlots - state.pushes.deferredShareCount,
+            shareMax(of: pool, state, breakers) - state.pushes.deferredShareCount(of: pool))
     }
 
     /// The most slots of that share that this pool may have. An equal part, and one more part is left
     /// for a pool that has none yet. While its breaker is not closed, what it probes with.
     private func shareMax(
-        of pool: PoolID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers
+        of pool: PoolID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
     ) -> Int {
-        let slots = book.settings.deferredSlots
+        let slots = state.settings.deferredSlots
         guard breakers.isClosed(pool) else { return max(HoldWatch.probesKept, slots / 16) }
-        let isNew = book.pushes.deferredShareCount(of: pool) == 0
-        let sharing = book.pushes.poolsWithDeferredShare + (isNew ? 1 : 0)
+        let isNew = state.pushes.deferredShareCount(of: pool) == 0
+        let sharing = state.pushes.poolsWithDeferredShare + (isNew ? 1 : 0)
         guard sharing < breakers.poolCount else { return max(1, slots / sharing) }
         return sharing == 1 ? slots - slots / 4 : max(1, slots / (sharing + 1))
     }
@@ -93,59 +93,59 @@ extension DeferredPushes {
     /// breaker is open or an operator has paused them, and what is above the pool's part where none is
     /// left for others. No record is needed.
     mutating func giveBackRows(
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        guard book.pushes.deferredShareCount > 0 else { return }
-        let isUsedUp = book.pushes.deferredShareCount >= book.settings.deferredSlots
-        for index in book.routes.indices {
+        guard state.pushes.deferredShareCount > 0 else { return }
+        let isUsedUp = state.pushes.deferredShareCount >= state.settings.deferredSlots
+        for index in state.routes.indices {
             let route = RouteID(rawValue: UInt16(index))
-            let pool = book.routes[index].pool
-            let count = book.pushes.deferredShareCount(of: pool)
+            let pool = state.routes[index].pool
+            let count = state.pushes.deferredShareCount(of: pool)
             guard count > 0 else { continue }
             var most = 0
             var kept = 0
             if isUsedUp || !breakers.isClosed(pool) {
-                most = min(count - shareMax(of: pool, book, breakers), HoldWatch.spillMax)
+                most = min(count - shareMax(of: pool, state, breakers), HoldWatch.spillMax)
             } else if !breakers.isClosed(route) {
                 most = HoldWatch.spillMax
                 kept = breakers.areClosed(route) ? 0 : HoldWatch.probesKept
             }
             guard most > 0 else { continue }
-            let slots = book.pushes.lastQueuedOfDeferred(
+            let slots = state.pushes.lastQueuedOfDeferred(
                 route, most: most + kept, steps: HoldWatch.chunk)
-            for slot in slots.dropLast(kept) where hasRoom(book, outbox) {
-                deferOrSetAside(slot, &book, &outbox, breakers, now: now)
+            for slot in slots.dropLast(kept) where hasRoom(state, outbox) {
+                deferOrSetAside(slot, &state, &outbox, breakers, now: now)
             }
         }
     }
 
     /// Defers the pushes that have waited longest in this route, until `kept` are left.
     mutating func spill(
-        _ route: RouteID, to kept: Int, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ route: RouteID, to kept: Int, _ state: inout PipelineState, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
         var left = HoldWatch.spillMax
-        while left > 0, book.pushes.queuedCount(of: route) > kept, hasRoom(book, outbox),
-            let slot = book.pushes.firstQueued(of: route)
+        while left > 0, state.pushes.queuedCount(of: route) > kept, hasRoom(state, outbox),
+            let slot = state.pushes.firstQueued(of: route)
         {
-            deferOrSetAside(slot, &book, &outbox, breakers, now: now)
+            deferOrSetAside(slot, &state, &outbox, breakers, now: now)
             left -= 1
         }
     }
 
     /// A push whose partition of `deferred` has no room rests: those behind it have another one.
     private mutating func deferOrSetAside(
-        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
-        if !deferUntilSendable(slot, &book, &outbox, breakers, now: now) {
-            book.pushes.rest(slot, until: now.monotonic + Self.roomRetry)
+        if !deferUntilSendable(slot, &state, &outbox, breakers, now: now) {
+            state.pushes.rest(slot, until: now.monotonic + Self.roomRetry)
         }
     }
 }
 
-extension PushBook {
+extension PipelineState {
     /// The routes that have pushes of this urgency queued, those with the most first.
     fileprivate func routesByQueued(_ urgency: Urgency) -> [RouteID] {
         routes.indices

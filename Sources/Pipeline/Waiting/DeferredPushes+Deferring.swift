@@ -16,50 +16,50 @@ extension DeferredPushes {
     /// Defers the waiting pushes that have nearly reached `holdMax` (where they fill the slots, those
     /// that will reach it, too), and what is above a pool's share of the slots.
     mutating func deferWhatWaits(
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        deferLongHeld(&book, &outbox, breakers, now: now)
+        deferLongHeld(&state, &outbox, breakers, now: now)
         if let drain {
-            deferWhatCannotEnd(in: drain, &book, &outbox, breakers, now: now)
-            retractAnnouncements(&book, &outbox, now: now)
+            deferWhatCannotEnd(in: drain, &state, &outbox, breakers, now: now)
+            retractAnnouncements(&state, &outbox, now: now)
         }
-        guard book.pushes.queuedCount > HoldWatch.probesKept else { return }
-        makeRoomForUrgent(&book, &outbox, breakers, now: now)
+        guard state.pushes.queuedCount > HoldWatch.probesKept else { return }
+        makeRoomForUrgent(&state, &outbox, breakers, now: now)
         guard holdWatch.isSpillDue(now: now.monotonic) else { return }
-        giveBackRows(&book, &outbox, breakers, now: now)
-        let kept = max(HoldWatch.probesKept, book.settings.slots / 16)
-        for index in book.routes.indices {
+        giveBackRows(&state, &outbox, breakers, now: now)
+        let kept = max(HoldWatch.probesKept, state.settings.slots / 16)
+        for index in state.routes.indices {
             let route = RouteID(rawValue: UInt16(index))
             if let rate = breakers.limit(of: route), breakers.isClosed(route) {
                 // What the limit sends before it would be deferred anyway.
-                let sent = min(rate * (book.settings.holdMax / .seconds(1)), Double(kept * 4))
-                spill(route, to: max(kept, Int(sent)), &book, &outbox, breakers, now: now)
+                let sent = min(rate * (state.settings.holdMax / .seconds(1)), Double(kept * 4))
+                spill(route, to: max(kept, Int(sent)), &state, &outbox, breakers, now: now)
             } else if !breakers.isClosed(route) {
-                spill(route, to: kept, &book, &outbox, breakers, now: now)
+                spill(route, to: kept, &state, &outbox, breakers, now: now)
             }
         }
-        relieveSlowestPool(&book, &outbox, breakers, now: now)
+        relieveSlowestPool(&state, &outbox, breakers, now: now)
     }
 
     private mutating func deferLongHeld(
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        guard book.pushes.freeSlots < book.pushes.slots else { return book.pushes.endLaps() }
-        var steps = holdWatch.slotsToCheck(of: book.settings.slots, now: now.monotonic)
-        let patience = HoldWatch.patience(book.settings.holdMax)
+        guard state.pushes.freeSlots < state.pushes.slots else { return state.pushes.endLaps() }
+        var steps = holdWatch.slotsToCheck(of: state.settings.slots, now: now.monotonic)
+        let patience = HoldWatch.patience(state.settings.holdMax)
         let since = now.monotonic - patience
         // Where those that rest fill the slots, a large audience with a delay would get on by one
         // filling in each `holdMax`.
-        let isCrowded = book.pushes.restingCount * 2 > book.pushes.slots
-        while let slot = book.pushes.nextHeld(
+        let isCrowded = state.pushes.restingCount * 2 > state.pushes.slots
+        while let slot = state.pushes.nextHeld(
             since: isCrowded ? now.monotonic : since, steps: &steps)
         {
-            let held = book.pushes.heldSince(of: slot)
-            let end = book.pushes.restsUntil(slot) ?? held
-            guard held <= since || end - held > patience, hasRoom(book, outbox) else { continue }
-            _ = deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            let held = state.pushes.heldSince(of: slot)
+            let end = state.pushes.restsUntil(slot) ?? held
+            guard held <= since || end - held > patience, hasRoom(state, outbox) else { continue }
+            _ = deferUntilSendable(slot, &state, &outbox, breakers, now: now)
         }
     }
 
@@ -67,27 +67,27 @@ extension DeferredPushes {
     /// lasts: its offsets would hold back those of everything that was read after it. What
     /// `deferred` has no room for is left to the next owner of its partition.
     private mutating func deferWhatCannotEnd(
-        in drain: Drain, _ book: inout PushBook, _ outbox: inout Outbox,
+        in drain: Drain, _ state: inout PipelineState, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
-        guard book.pushes.queuedCount + book.pushes.restingCount > 0 else { return }
-        var steps = max(HoldWatch.chunk, book.settings.slots / 16)
+        guard state.pushes.queuedCount + state.pushes.restingCount > 0 else { return }
+        var steps = max(HoldWatch.chunk, state.settings.slots / 16)
         var left = HoldWatch.spillMax
-        while left > 0, hasRoom(book, outbox), let slot = book.pushes.nextWaiting(steps: &steps) {
-            guard Self.cannotEnd(slot, in: drain, book, breakers),
-                deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+        while left > 0, hasRoom(state, outbox), let slot = state.pushes.nextWaiting(steps: &steps) {
+            guard Self.cannotEnd(slot, in: drain, state, breakers),
+                deferUntilSendable(slot, &state, &outbox, breakers, now: now)
             else { continue }
             left -= 1
         }
     }
 
     private static func cannotEnd(
-        _ slot: UInt32, in drain: Drain, _ book: borrowing PushBook,
+        _ slot: UInt32, in drain: Drain, _ state: borrowing PipelineState,
         _ breakers: borrowing CircuitBreakers
     ) -> Bool {
         guard case .until(let end) = drain else { return true }
-        if let wake = book.pushes.restsUntil(slot), wake > end { return true }
-        let route = book.pushes.route(of: slot)
+        if let wake = state.pushes.restsUntil(slot), wake > end { return true }
+        let route = state.pushes.route(of: slot)
         return !breakers.isClosed(route) || breakers.limit(of: route) != nil
     }
 
@@ -98,26 +98,26 @@ extension DeferredPushes {
     /// Where `deferred` has no room for it, it goes on waiting here.
     mutating func deferIfTooLong(
         _ slot: UInt32, until time: MonotonicTime, givingBackRows: Bool = false,
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        let since = book.pushes.heldSince(of: slot)
+        let since = state.pushes.heldSince(of: slot)
         let isTooLong =
             since < .distantFuture
-            ? time - since > HoldWatch.patience(book.settings.holdMax) : givingBackRows
-        guard isTooLong, hasRoom(book, outbox) else { return }
-        _ = deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
+            ? time - since > HoldWatch.patience(state.settings.holdMax) : givingBackRows
+        guard isTooLong, hasRoom(state, outbox) else { return }
+        _ = deferPush(slot, notBefore: time, &state, &outbox, breakers, now: now)
     }
 
     /// Defers the push until it may be handed to delivery.
     /// - Returns: false if its partition of `deferred` has no room, so that it still waits here.
     mutating func deferUntilSendable(
-        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) -> Bool {
-        let rested = max(book.pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
-        let time = breakers.sendable(book.pushes.route(of: slot), from: rested)
-        return deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
+        let rested = max(state.pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
+        let time = breakers.sendable(state.pushes.route(of: slot), from: rested)
+        return deferPush(slot, notBefore: time, &state, &outbox, breakers, now: now)
     }
 
     /// Ends the waiting push here. One that an operator drops would come back from Kafka once the
@@ -125,27 +125,28 @@ extension DeferredPushes {
     /// acknowledged; the claims on rows of `deferred` go back to them.
     /// - Returns: false if its partition of `deferred` has no room.
     private mutating func deferPush(
-        _ slot: UInt32, notBefore: MonotonicTime, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ slot: UInt32, notBefore: MonotonicTime, _ state: inout PipelineState,
+        _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) -> Bool {
-        let push = book.pushes[slot]
+        let push = state.pushes[slot]
         if breakers.isDropping(push.route) {
-            book.count(.dropped, slot)
+            state.count(.dropped, slot)
             if push.hasFollowUp {
-                book.endUnqueued(.dropped, push.route, book.pushes.followUp(of: slot).type)
+                state.endUnqueued(.dropped, push.route, state.pushes.followUp(of: slot).type)
             }
-            book.release(book.endTakingClaims(slot, withFollowUp: true, now: now))
+            state.release(state.endTakingClaims(slot, withFollowUp: true, now: now))
             return true
         }
-        let key = key(ofPush: slot, book)
-        guard hasRoom(for: slot, key: key, book, outbox) else { return false }
-        var record = Self.record(slot, notBefore: notBefore, book, now: now)
-        var place = place(of: slot, book)
-        let holds = book.endTakingClaims(slot, withFollowUp: true, now: now)
-        book.counters.deferred += 1
-        let ofEvents = holds.filter { !book.tracker.isOfTable($0) }
-        for hold in holds where book.tracker.isOfTable(hold) {
-            putBack(hold, notBefore: notBefore, attempts: push.attempts, &book.tracker)
+        let key = key(ofPush: slot, state)
+        guard hasRoom(for: slot, key: key, state, outbox) else { return false }
+        var record = Self.record(slot, notBefore: notBefore, state, now: now)
+        var place = place(of: slot, state)
+        let holds = state.endTakingClaims(slot, withFollowUp: true, now: now)
+        state.counters.deferred += 1
+        let ofEvents = holds.filter { !state.tracker.isOfTable($0) }
+        for hold in holds where state.tracker.isOfTable(hold) {
+            putBack(hold, notBefore: notBefore, attempts: push.attempts, &state.tracker)
         }
         if ofEvents.isEmpty, ofEvents.count < holds.count { return true }
         if let open = outbox.tickets.openDeferral(of: key) {
@@ -180,35 +181,35 @@ extension DeferredPushes {
     /// The hash and the age by which the payload of a deferred push is known from then on; nil
     /// where no other event can bring a newer one.
     private func place(
-        of slot: UInt32, _ book: borrowing PushBook
+        of slot: UInt32, _ state: borrowing PipelineState
     ) -> TicketTable.PayloadPlace? {
-        let push = book.pushes[slot]
-        let said = push.hasFollowUp ? book.pushes.followUp(of: slot) : push.content
-        guard push.coalescingKey != 0, book.pushes.bodies.isReplaceable(said.body) else {
+        let push = state.pushes[slot]
+        let said = push.hasFollowUp ? state.pushes.followUp(of: slot) : push.content
+        guard push.coalescingKey != 0, state.pushes.bodies.isReplaceable(said.body) else {
             return nil
         }
-        let token = book.audience.tokenBytes(of: push.token)
+        let token = state.audience.tokenBytes(of: push.token)
         return TicketTable.PayloadPlace(
             hash: table.hash(push.route, token, push.coalescingKey),
-            age: book.pushes.age(of: said))
+            age: state.pushes.age(of: said))
     }
 
     private static func record(
-        _ slot: UInt32, notBefore: MonotonicTime, _ book: borrowing PushBook, now: Now
+        _ slot: UInt32, notBefore: MonotonicTime, _ state: borrowing PipelineState, now: Now
     ) -> DeferredPush {
-        let push = book.pushes[slot]
+        let push = state.pushes[slot]
         // The follow-up of a waiting push says the same later, or has the newer payload.
-        var said = push.hasFollowUp ? book.pushes.followUp(of: slot) : push.content
+        var said = push.hasFollowUp ? state.pushes.followUp(of: slot) : push.content
         said.prolong(until: push.content.expiresAt, priority: push.content.priority)
         said.notBefore = max(notBefore, said.notBefore)
         said.origin = push.content.origin
         (said.subject, said.subjectTag) = (push.content.subject, push.content.subjectTag)
         said.writtenAt = push.content.writtenAt
         let firstTriedAt = push.firstTriedAt.nanoseconds == 0 ? nil : push.firstTriedAt
-        return book.record(
+        return state.record(
             DeferredContent(
                 said,
                 past: PushRequest.Past(attempts: push.attempts, firstTriedAt: firstTriedAt)),
-            route: push.route, payload: book.payload(said.body, to: push.token), now: now)
+            route: push.route, payload: state.payload(said.body, to: push.token), now: now)
     }
 }

@@ -19,27 +19,28 @@ extension DeferredPushes {
 
     /// Whether one more row of this route that owes a push may be made. Others may have to go.
     mutating func makeRoom(
-        for route: RouteID, _ book: inout PushBook, _ breakers: borrowing CircuitBreakers, now: Now
+        for route: RouteID, _ state: inout PipelineState, _ breakers: borrowing CircuitBreakers,
+        now: Now
     ) -> Bool {
         let isBlocked = Self.isBlocked(route, breakers)
         // What a breaker is probed with is there, however full the table is.
         if isBlocked, table.owedCount(of: route) < HoldWatch.probesKept { return true }
-        if hasRoomForRecords(book) { return true }
+        if hasRoomForRecords(state) { return true }
         guard !isBlocked, makesRoomAt <= now.monotonic else { return false }
-        guard let victim = victim(for: route, book, breakers) else { return false }
-        let hasForgotten = forgetRows(of: victim, &book, breakers)
+        guard let victim = victim(for: route, state, breakers) else { return false }
+        let hasForgotten = forgetRows(of: victim, &state, breakers)
         if !hasForgotten { makesRoomAt = now.monotonic + .seconds(1) }
-        return hasRoomForRecords(book)
+        return hasRoomForRecords(state)
     }
 
     /// The route whose rows make room: of those that may not be sent the one that has most; else one
     /// that has more than twice as many as the other.
     private func victim(
-        for route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers
+        for route: RouteID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
     ) -> RouteID? {
         var blocked: RouteID?
         var largest = route
-        for index in book.routes.indices {
+        for index in state.routes.indices {
             let other = RouteID(rawValue: UInt16(index))
             let count = table.owedCount(of: other)
             if count > table.owedCount(of: largest) { largest = other }
@@ -55,15 +56,15 @@ extension DeferredPushes {
     }
 
     private mutating func forgetRows(
-        of route: RouteID, _ book: inout PushBook, _ breakers: borrowing CircuitBreakers
+        of route: RouteID, _ state: inout PipelineState, _ breakers: borrowing CircuitBreakers
     ) -> Bool {
         var forgotten: [(partition: Int32, offset: Int64)] = []
         let hasForgotten = table.forget(
             route, keeping: breakers.areClosed(route) ? 0 : HoldWatch.probesKept,
-            owedMax: Self.relaxed(rowsOwedMax(book)),
-            bytesMax: Self.relaxed(book.settings.deferredBytesMax), &book.tracker
+            owedMax: Self.relaxed(rowsOwedMax(state)),
+            bytesMax: Self.relaxed(state.settings.deferredBytesMax), &state.tracker
         ) { forgotten.append(($0, $1)) }
-        book.counters.deferredForgotten += forgotten.count
+        state.counters.deferredForgotten += forgotten.count
         for (partition, offset) in forgotten {
             guard let id = assignments.assignment(ofPartition: partition) else { continue }
             self.forgotten.forget(id, route, offset: offset)
@@ -79,16 +80,16 @@ extension DeferredPushes {
 
     /// No row is made of the record, which stays in Kafka.
     mutating func leave(
-        _ record: DeferredRecord, of id: AssignmentID, _ book: inout PushBook
+        _ record: DeferredRecord, of id: AssignmentID, _ state: inout PipelineState
     ) {
-        book.counters.deferredForgotten += 1
+        state.counters.deferredForgotten += 1
         forgotten.forget(id, tokenKey.route, offset: record.offset)
     }
 
     /// Whether a record that was just read is left to be read again, with all others of its key.
     /// - Parameter row: the row of its key.
     mutating func isLeft(
-        _ record: DeferredRecord, _ row: UInt32?, of id: AssignmentID, _ book: inout PushBook
+        _ record: DeferredRecord, _ row: UInt32?, of id: AssignmentID, _ state: inout PipelineState
     ) -> Bool {
         let route = tokenKey.route
         guard !forgotten.isEmpty, forgotten.contains(id, route) else { return false }
@@ -96,18 +97,18 @@ extension DeferredPushes {
         if let row, !isReplayed || !table.isReplaying(row) { return false }
         if record.value == nil {
             // Not when it is read again, which may be more than once.
-            if record.isDropped, isReplayed, let type = typeOfKey(book) {
-                book.endUnqueued(.dropped, route, type)
+            if record.isDropped, isReplayed, let type = typeOfKey(state) {
+                state.endUnqueued(.dropped, route, type)
             }
         } else if !forgotten.isReread(id, route, at: record.offset) {
-            leave(record, of: id, &book)
+            leave(record, of: id, &state)
         }
         return true
     }
 
     /// The type of a push of `tokenKey`, as far as its key tells.
-    private func typeOfKey(_ book: borrowing PushBook) -> PushType? {
-        let tokenClass = book.routing[tokenKey.route].tokenClass
+    private func typeOfKey(_ state: borrowing PipelineState) -> PushType? {
+        let tokenClass = state.routing[tokenKey.route].tokenClass
         if tokenKey.coalescingKey == 0 { return tokenClass.changeType }
         return PushType.allTypes.first {
             $0.classes.contains(tokenClass) && $0.row.carriesPayload
@@ -121,7 +122,7 @@ extension DeferredPushes {
 
     /// Begins to read a partition again, or gives that up.
     mutating func planReading(
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
         if let reading {
@@ -130,9 +131,9 @@ extension DeferredPushes {
             if isStalled { readsAgainAt = now.monotonic + .seconds(1) }
             for route in reading.routes
             where isStalled || drain != nil || !mayRead(route, breakers, now: now) {
-                giveUpReading(route, &book, &outbox)
+                giveUpReading(route, &state, &outbox)
             }
-            return endReadingIfOver(&book, &outbox, now: now)
+            return endReadingIfOver(&state, &outbox, now: now)
         }
         guard !forgotten.isEmpty, drain == nil, readsAgainAt <= now.monotonic else { return }
         readsAgainAt = now.monotonic + .milliseconds(50)
@@ -140,10 +141,10 @@ extension DeferredPushes {
         let later = open.filter { $0.ordinal > lastReread }
         for id in later + open.filter({ $0.ordinal <= lastReread }) {
             let routes = forgotten.routes(of: id).filter {
-                isWanted($0, book, breakers, now: now)
+                isWanted($0, state, breakers, now: now)
             }
             guard !routes.isEmpty else { continue }
-            return beginReading(id, routes, &book, now: now)
+            return beginReading(id, routes, &state, now: now)
         }
     }
 
@@ -162,19 +163,19 @@ extension DeferredPushes {
     /// Whether the route's rows may be sent, and there is much room for them or nothing else of it:
     /// each reading reads all that stands behind the first.
     private func isWanted(
-        _ route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers,
+        _ route: RouteID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) -> Bool {
         guard mayRead(route, breakers, now: now) else { return false }
         if Self.isBlocked(route, breakers) || table.owedCount(of: route) == 0 {
             return table.owedCount(of: route) == 0
         }
-        return rowsOwed <= rowsOwedMax(book) / 2
-            && table.bodies.bytes <= book.settings.deferredBytesMax / 2
+        return rowsOwed <= rowsOwedMax(state) / 2
+            && table.bodies.bytes <= state.settings.deferredBytesMax / 2
     }
 
     private mutating func beginReading(
-        _ id: AssignmentID, _ routes: [RouteID], _ book: inout PushBook, now: Now
+        _ id: AssignmentID, _ routes: [RouteID], _ state: inout PipelineState, now: Now
     ) {
         readings += 1
         lastReread = id.ordinal
@@ -184,22 +185,22 @@ extension DeferredPushes {
             reread: DeferredReading(
                 number: readings, partition: assignments.partition(of: id), offset: first),
             id: id, routes: routes, position: first, movedAt: now.monotonic)
-        book.counters.deferredReadings += 1
+        state.counters.deferredReadings += 1
     }
 
     /// A record of the partition that is read again. It is passed over unless it is of what was
     /// forgotten.
     mutating func readAgain(
-        _ record: DeferredRecord, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ record: DeferredRecord, _ state: inout PipelineState, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) throws(UnreadableRecord) {
         guard let id = reading?.id else { return }
         // What was not read for the first time is not read again.
         guard record.offset < assignments.nextOffset(of: id) else {
-            return readAgain(upTo: record.offset, &book, &outbox, now: now)
+            return readAgain(upTo: record.offset, &state, &outbox, now: now)
         }
-        defer { readAgain(upTo: record.offset + 1, &book, &outbox, now: now) }
-        endRows(&book, &outbox)
+        defer { readAgain(upTo: record.offset + 1, &state, &outbox, now: now) }
+        endRows(&state, &outbox)
         let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
         let route = tokenKey.route
         guard forgotten.isReread(id, route, at: record.offset) else { return }
@@ -207,7 +208,9 @@ extension DeferredPushes {
         // A row that stayed in memory knows all records of its key.
         if let row, !table.isReplaying(row) { return }
         guard let push else {
-            if let row { ended(row, by: record, of: id, isActive: false, &book, &outbox, now: now) }
+            if let row {
+                ended(row, by: record, of: id, isActive: false, &state, &outbox, now: now)
+            }
             return
         }
         // Its push has ended here, and the tombstone is on its way.
@@ -218,30 +221,30 @@ extension DeferredPushes {
                 Self.isBlocked(route, breakers)
                 && table.owedCount(of: route) >= HoldWatch.probesKept
             guard forgotten.makesRows(id, route), !isEnough,
-                makeRoom(for: route, &book, breakers, now: now)
+                makeRoom(for: route, &state, breakers, now: now)
             else { return forgotten.forget(id, route, offset: record.offset) }
         }
-        book.countRead()
+        state.countRead()
         let made = try keep(
-            push, in: row, of: id, record, isActive: false, &book, &outbox, now: now)
+            push, in: row, of: id, record, isActive: false, &state, &outbox, now: now)
         if row == nil, let made { reading?.rows.append(made) }
     }
 
     /// The partition was read again up to this offset.
     mutating func readAgain(
-        upTo offset: Int64, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        upTo offset: Int64, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         guard let reading else { return }
         if offset > reading.position {
             self.reading!.position = offset
             self.reading!.movedAt = now.monotonic
         }
-        endReadingIfOver(&book, &outbox, now: now)
+        endReadingIfOver(&state, &outbox, now: now)
     }
 
     /// What was read again begins to wait as soon as nothing more is known of it.
     private mutating func endReadingIfOver(
-        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         guard let reading, reading.position >= assignments.nextOffset(of: reading.id) else {
             return
@@ -249,22 +252,22 @@ extension DeferredPushes {
         self.reading = nil
         // A reading that has found no room is not repeated at once.
         if reading.rows.isEmpty { readsAgainAt = now.monotonic + .seconds(1) }
-        endRows(&book, &outbox)
+        endRows(&state, &outbox)
         for route in reading.routes { forgotten.endReading(reading.id, route) }
         for row in reading.rows where table.activateReread(row, of: reading.id) {
-            rewrite(row, &book, &outbox, now: now)
+            rewrite(row, &state, &outbox, now: now)
         }
     }
 
     /// What was made of the route's records is forgotten again.
     private mutating func giveUpReading(
-        _ route: RouteID, _ book: inout PushBook, _ outbox: inout Outbox
+        _ route: RouteID, _ state: inout PipelineState, _ outbox: inout Outbox
     ) {
         guard let reading else { return }
-        endRows(&book, &outbox)
+        endRows(&state, &outbox)
         forgotten.giveUpReading(reading.id, route)
         for row in reading.rows where table.route(of: row) == route {
-            table.forgetReread(row, of: reading.id, &book.tracker)
+            table.forgetReread(row, of: reading.id, &state.tracker)
         }
         self.reading!.routes.removeAll { $0 == route }
         if self.reading!.routes.isEmpty { self.reading = nil }

@@ -25,44 +25,44 @@ extension DeferredPushes {
 
     /// Whether the push is left to a row, or rests until that is certain.
     mutating func joinsRow(
-        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) -> Bool {
-        guard drain == nil, let row = answeringRow(of: slot, book, now: now) else { return false }
-        let content = book.pushes[slot].content
+        guard drain == nil, let row = answeringRow(of: slot, state, now: now) else { return false }
+        let content = state.pushes[slot].content
         let hold = table.hold(of: row)
         if marks.isRead(content.readSequence, of: hold.epoch) {
             table.prolong(row, until: content.expiresAt)
-            book.counters.deferred += 1
-            book.release(book.endTakingClaims(slot, withFollowUp: true, now: now))
+            state.counters.deferred += 1
+            state.release(state.endTakingClaims(slot, withFollowUp: true, now: now))
             return true
         }
-        let held = now.monotonic - book.pushes.heldSince(of: slot)
-        guard held < Self.patience(book.settings.holdMax),
-            book.pushes.restingCount * 2 < book.pushes.slots, hasRoom(book, outbox)
+        let held = now.monotonic - state.pushes.heldSince(of: slot)
+        guard held < Self.patience(state.settings.holdMax),
+            state.pushes.restingCount * 2 < state.pushes.slots, hasRoom(state, outbox)
         else { return false }
         if marks.isDue(hold.epoch, now: now.monotonic), !table.hasUnreadRewrites(row) {
             marks.written(
-                hold, saidAt: table.offset(of: row), sequence: book.sequence, now: now.monotonic)
-            write(row, &book, &outbox, now: now)
+                hold, saidAt: table.offset(of: row), sequence: state.sequence, now: now.monotonic)
+            write(row, &state, &outbox, now: now)
         }
         let until = now.monotonic + max(Self.asksAgainAfter, held)
-        book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
+        state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)
         return true
     }
 
     /// The row that answers for this push; nil where it needs a record of its own.
     private func answeringRow(
-        of slot: UInt32, _ book: borrowing PushBook, now: Now
+        of slot: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> UInt32? {
-        let push = book.pushes[slot]
+        let push = state.pushes[slot]
         guard push.attempts == 0, !push.hasFollowUp, !push.isOfDeferredShare else { return nil }
         var isOfRow = false
-        book.pushes.forEachClaim(of: slot) { hold in
-            if book.tracker.isOfTable(hold) { isOfRow = true }
+        state.pushes.forEachClaim(of: slot) { hold in
+            if state.tracker.isOfTable(hold) { isOfRow = true }
         }
         guard !isOfRow else { return nil }
         var found: UInt32?
-        let token = book.audience.tokenBytes(of: push.token)
+        let token = state.audience.tokenBytes(of: push.token)
         table.forEachRow(route: push.route, token: token, coalescingKey: 0) { row in
             if table.answers(row, for: push.content, now: now.monotonic) { found = row }
         }

@@ -30,34 +30,34 @@ extension DeferredPushes {
     /// Whether the push must not be handed over now, because of the gap to the one before. It rests
     /// then, or is deferred.
     mutating func keepsDistance(
-        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) -> Bool {
-        let push = book.pushes[slot]
+        let push = state.pushes[slot]
         // A further try is not a further push.
-        switch book.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
+        switch state.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
         case .none: return false
         case .short(let gap):
             guard push.attempts == 0,
-                let until = book.pacing.nextSend(push.token, gap: gap, now: now.monotonic)
+                let until = state.pacing.nextSend(push.token, gap: gap, now: now.monotonic)
             else { return false }
-            book.counters.pushesPaced += 1
-            book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
-            deferIfTooLong(slot, until: until, &book, &outbox, breakers, now: now)
+            state.counters.pushesPaced += 1
+            state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)
+            deferIfTooLong(slot, until: until, &state, &outbox, breakers, now: now)
         case .long:
-            if push.isAnnounced, isAnnounced(slot, book, now: now) { return false }
-            if joinsRow(slot, &book, &outbox, now: now) { return true }
-            if isWorthDeferring(slot, book, outbox, now: now) {
-                book.pushes.putBack(slot, until: now.monotonic, now: now.monotonic, &book.tracker)
-                return deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            if push.isAnnounced, isAnnounced(slot, state, now: now) { return false }
+            if joinsRow(slot, &state, &outbox, now: now) { return true }
+            if isWorthDeferring(slot, state, outbox, now: now) {
+                state.pushes.putBack(slot, until: now.monotonic, now: now.monotonic, &state.tracker)
+                return deferUntilSendable(slot, &state, &outbox, breakers, now: now)
             }
-            if goesUnpaced(slot, book, outbox, now: now) {
-                if push.attempts == 0 { book.counters.pushesUnpaced += 1 }
-                book.pushes.withdrawAnnouncement(of: slot)
+            if goesUnpaced(slot, state, outbox, now: now) {
+                if push.attempts == 0 { state.counters.pushesUnpaced += 1 }
+                state.pushes.withdrawAnnouncement(of: slot)
                 return false
             }
             let until = now.monotonic + RoomWaits.retryAfter
-            book.pushes.putBack(slot, until: until, now: now.monotonic, &book.tracker)
+            state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)
             roomWaits.add(now: now.monotonic)
         }
         return true
@@ -65,10 +65,10 @@ extension DeferredPushes {
 
     /// Whether this worker owns the row of the push, and has said in Kafka that it may be sent now.
     private func isAnnounced(
-        _ slot: UInt32, _ book: borrowing PushBook, now: Now
+        _ slot: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
         var isAnnounced = false
-        book.pushes.forEachClaim(of: slot) { hold in
+        state.pushes.forEachClaim(of: slot) { hold in
             guard let row = table.row(of: hold) else { return }
             let left = table.announcedUntil(row) - now.monotonic
             if left >= Self.timeToSend { isAnnounced = true }
@@ -78,9 +78,9 @@ extension DeferredPushes {
 
     /// APNs has answered, and not accepted the push: what waits in its rows keeps no distance to it.
     @inline(never)
-    mutating func pacedPushFailed(_ slot: UInt32, _ book: borrowing PushBook) {
+    mutating func pacedPushFailed(_ slot: UInt32, _ state: borrowing PipelineState) {
         var rows: [UInt32] = []
-        book.pushes.forEachClaim(of: slot) { hold in
+        state.pushes.forEachClaim(of: slot) { hold in
             if let row = table.row(of: hold), !table.isTaken(row) { rows.append(row) }
         }
         for row in rows { table.withdraw(row) }
@@ -89,30 +89,30 @@ extension DeferredPushes {
     /// APNs has accepted a push without a payload: the gap to the next one begins.
     @inline(never)
     mutating func pacedPushAccepted(
-        _ slot: UInt32, token: TokenID, route: RouteID, _ book: inout PushBook,
+        _ slot: UInt32, token: TokenID, route: RouteID, _ state: inout PipelineState,
         _ outbox: inout Outbox, now: Now
     ) {
-        switch book.pacing.gap(of: route, coalescingKey: 0) {
+        switch state.pacing.gap(of: route, coalescingKey: 0) {
         case .none: return
-        case .short: book.pacing.sent(token, now: now.monotonic)
+        case .short: state.pacing.sent(token, now: now.monotonic)
         case .long(let gap):
             // The token as it was sent: the audience may have forgotten it.
-            let token = UnsafeRawBufferPointer(book.slab.token(slot))
+            let token = UnsafeRawBufferPointer(state.slab.token(slot))
             var rows: [UInt32] = []
             table.forEachRow(route: route, token: token, coalescingKey: 0) { rows.append($0) }
             var answered: [UInt32] = []
-            book.pushes.forEachClaim(of: slot) { hold in
+            state.pushes.forEachClaim(of: slot) { hold in
                 if let row = table.row(of: hold) { answered.append(row) }
             }
-            let hasRoom = table.sentCount < book.settings.deferredMax
-            if !hasRoom { book.counters.gapsForgotten += 1 }
+            let hasRoom = table.sentCount < state.settings.deferredMax
+            if !hasRoom { state.counters.gapsForgotten += 1 }
             for row in rows {
                 let isAnswered = answered.contains(row)
                 if isAnswered, !hasRoom { continue }
                 let owesNothing = table.sent(
                     row, at: now.monotonic, gapEnd: now.monotonic + gap,
-                    isAnswered: isAnswered, &book.tracker)
-                if owesNothing { write(row, &book, &outbox, now: now) }
+                    isAnswered: isAnswered, &state.tracker)
+                if owesNothing { write(row, &state, &outbox, now: now) }
             }
         }
     }
@@ -128,20 +128,20 @@ extension DeferredPushes {
 
     /// Lets a row whose time has come wait for the gap, or announces its push.
     mutating func pace(
-        _ row: UInt32, gap: Duration, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, gap: Duration, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) -> Step {
         if table.isAnnounced(row), table.announcedUntil(row) - now.monotonic >= Self.timeToSend {
             return .makePush
         }
         if let end = gapEnd(row, gap), !table.isAnnounced(row), end > now.monotonic {
-            book.counters.pushesPaced += 1
+            state.counters.pushesPaced += 1
             table.postpone(row, until: end)
             return .wait
         }
         // The time that Kafka takes is not the push's.
         let until = now.monotonic + Self.announcedFor + announcements.delay
         table.announce(row, until: until, now: now.monotonic)
-        write(row, &book, &outbox, now: now)
+        write(row, &state, &outbox, now: now)
         return .wait
     }
 
@@ -164,14 +164,14 @@ extension DeferredPushes {
     /// one by any time: nothing waits for longer than it would by this clock.
     func noteSent(
         _ push: DeferredPush, of record: DeferredRecord, in content: inout DeferredContent,
-        _ book: borrowing PushBook, now: Now
+        _ state: borrowing PipelineState, now: Now
     ) {
         if let sentAt = push.lastSentAt {
             content.sentAt = min(
                 record.instant(sentAt, now: now), now.monotonic + Self.announcedFor)
         }
         guard push.isSent, push.payload == nil else { return }
-        let gap = book.pacing.longGap(of: tokenKey.route, coalescingKey: 0) ?? .zero
+        let gap = state.pacing.longGap(of: tokenKey.route, coalescingKey: 0) ?? .zero
         content.isSent = true
         content.push.notBefore = max(content.sentAt, now.monotonic - gap) + gap
         content.push.expiresAt = content.push.notBefore
@@ -181,13 +181,13 @@ extension DeferredPushes {
     /// the next owner would wait for the gap after them. An announcement that is still on its way
     /// comes to the log before what takes it back.
     mutating func retractAnnouncements(
-        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         guard !table.overstatedRows.isEmpty else { return }
         for row in table.overstated
-        where hasRoom(forRow: row, announces: false, book, outbox, now: now) {
+        where hasRoom(forRow: row, announces: false, state, outbox, now: now) {
             table.withdraw(row)
-            write(row, &book, &outbox, now: now)
+            write(row, &state, &outbox, now: now)
         }
     }
 
@@ -207,29 +207,29 @@ extension DeferredPushes {
     /// Ends a row whose push is not sent. While the gap after the one before is not over, it stays
     /// and owes nothing.
     mutating func endUnsent(
-        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         // What was announced is not sent after all.
         if table.isAnnounced(row) { table.withdraw(row) }
-        let gap = book.pacing.longGap(
+        let gap = state.pacing.longGap(
             of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
         guard let gap, let end = gapEnd(row, gap), end > now.monotonic else {
-            return table.drop(row, &book.tracker)
+            return table.drop(row, &state.tracker)
         }
-        guard table.sentCount < book.settings.deferredMax else {
-            book.counters.gapsForgotten += 1
-            return table.drop(row, &book.tracker)
+        guard table.sentCount < state.settings.deferredMax else {
+            state.counters.gapsForgotten += 1
+            return table.drop(row, &state.tracker)
         }
         table.owesNothing(row, until: end)
-        write(row, &book, &outbox, now: now)
+        write(row, &state, &outbox, now: now)
     }
 
     /// Whether the record of a push that is owed must say when the one before was sent, since the
     /// record that says so may be gone before the gap is over.
     func mustSayWhenSent(
-        _ row: UInt32, _ book: borrowing PushBook, now: Now
+        _ row: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
-        let gap = book.pacing.longGap(
+        let gap = state.pacing.longGap(
             of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
         guard let gap, gap > Self.unsaidMax, let end = gapEnd(row, gap) else { return false }
         return end > now.monotonic

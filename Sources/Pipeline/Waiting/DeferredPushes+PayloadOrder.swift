@@ -15,25 +15,25 @@ internal import RecordFormats
 /// payload.
 extension DeferredPushes {
     /// Whether this push would bring a payload that is older than one its token has received.
-    func isOutdated(_ push: PushRequest, _ book: borrowing PushBook) -> Bool {
-        !order.isEmpty && isOutdatedByOrder(push, book)
+    func isOutdated(_ push: PushRequest, _ state: borrowing PipelineState) -> Bool {
+        !order.isEmpty && isOutdatedByOrder(push, state)
     }
 
     @inline(never)
-    private func isOutdatedByOrder(_ push: PushRequest, _ book: borrowing PushBook) -> Bool {
-        let token = book.audience.tokenBytes(of: push.token)
+    private func isOutdatedByOrder(_ push: PushRequest, _ state: borrowing PipelineState) -> Bool {
+        let token = state.audience.tokenBytes(of: push.token)
         let hash = table.hash(push.route, token, push.coalescingKey)
-        return order.isOutdated(hash, age: book.pushes.age(of: push.content))
+        return order.isOutdated(hash, age: state.pushes.age(of: push.content))
     }
 
     /// Whether the payload of a waiting push is older than one of its key that was accepted since.
     @inline(never)
-    func isSuperseded(_ slot: UInt32, _ book: borrowing PushBook) -> Bool {
-        let content = book.pushes[slot].content
-        let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
+    func isSuperseded(_ slot: UInt32, _ state: borrowing PipelineState) -> Bool {
+        let content = state.pushes[slot].content
+        let token = state.audience.tokenBytes(of: state.pushes.token(of: slot))
         let hash = table.hash(
-            book.pushes.route(of: slot), token, book.pushes.coalescingKey(of: slot))
-        let age = book.pushes.age(of: content)
+            state.pushes.route(of: slot), token, state.pushes.coalescingKey(of: slot))
+        let age = state.pushes.age(of: content)
         // A push that comes from a row was not read here.
         return content.readSequence == 0
             ? order.isSuperseded(hash, age: age) : order.isOutdated(hash, age: age)
@@ -42,17 +42,17 @@ extension DeferredPushes {
     /// Another worker got a payload accepted that was read at `readAt`: so says the tombstone just
     /// read, whose key this is. An older payload may be a push here by now; it is not tried again.
     mutating func acceptedElsewhere(
-        readAt: WallTime, _ book: borrowing PushBook, now: Now
+        readAt: WallTime, _ state: borrowing PipelineState, now: Now
     ) {
         let (route, key) = (tokenKey.route, tokenKey.coalescingKey)
         guard key != 0 else { return }
         let (known, hash) = tokenKey.token.withUnsafeBytes { token in
-            (book.audience.token(route, token), table.hash(route, token, key))
+            (state.audience.token(route, token), table.hash(route, token, key))
         }
-        guard let known, book.existingPush(for: known, key: key) != nil else { return }
+        guard let known, state.existingPush(for: known, key: key) != nil else { return }
         _ = order.accepted(
-            hash, age: .elsewhere(readAt, knownSince: book.sequence),
-            keptUntil: now.monotonic + book.settings.events.payloadTTL, now: now.monotonic)
+            hash, age: .elsewhere(readAt, knownSince: state.sequence),
+            keptUntil: now.monotonic + state.settings.events.payloadTTL, now: now.monotonic)
     }
 
     /// A payload was accepted: older ones of its key that wait in `deferred` end.
@@ -60,25 +60,26 @@ extension DeferredPushes {
     ///   an older payload may still come.
     @inline(never)
     mutating func payloadAccepted(
-        _ slot: UInt32, areWalking: Bool, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ slot: UInt32, areWalking: Bool, _ state: inout PipelineState, _ outbox: inout Outbox,
+        now: Now
     ) {
         // Whether an older payload may still come to a token whose newer one has been accepted.
         let mayBeOvertaken = assignments.isReplaying || areWalking || !forgotten.isEmpty
         guard mayBeOvertaken || !order.isEmpty || table.count > 0 else { return }
-        let (route, key) = (book.pushes.route(of: slot), book.pushes.coalescingKey(of: slot))
-        let content = book.pushes[slot].content
-        let age = book.pushes.age(of: content)
+        let (route, key) = (state.pushes.route(of: slot), state.pushes.coalescingKey(of: slot))
+        let content = state.pushes[slot].content
+        let age = state.pushes.age(of: content)
         // The token as it was sent: the audience may have forgotten it.
-        let token = UnsafeRawBufferPointer(book.slab.token(slot))
+        let token = UnsafeRawBufferPointer(state.slab.token(slot))
         // If the older payload cannot be ended now, it must be recognised as superseded when its
         // turn comes.
-        let hasRoom = hasRoomForTombstones(book, outbox)
+        let hasRoom = hasRoomForTombstones(state, outbox)
         let isKept =
-            (mayBeOvertaken || !hasRoom) && book.pushes.bodies.isReplaceable(content.body)
+            (mayBeOvertaken || !hasRoom) && state.pushes.bodies.isReplaceable(content.body)
         let hash = table.hash(route, token, key)
         let endsOwn = order.accepted(
             hash, age: age,
-            keptUntil: isKept ? now.monotonic + book.settings.events.payloadTTL : nil,
+            keptUntil: isKept ? now.monotonic + state.settings.events.payloadTTL : nil,
             now: now.monotonic)
         var isOwned = false
         var superseded: [UInt32] = []
@@ -90,24 +91,24 @@ extension DeferredPushes {
                 superseded.append(row)
             }
         }
-        for row in superseded { endSuperseded(row, &book) }
-        endRows(&book, &outbox)
+        for row in superseded { endSuperseded(row, &state) }
+        endRows(&state, &outbox)
         guard endsOwn, !isOwned else { return }
         // The older payload's type is not known here; it is nearly always this one's.
-        book.endUnqueued(.superseded, route, content.type)
+        state.endUnqueued(.superseded, route, content.type)
         ends.append(
             PayloadEnds.End(
                 key: token.withMemoryRebound(to: UInt8.self) { token in
                     RecordKey.deferred(
-                        route: book.routing[route], token: token, coalescingKey: key)
+                        route: state.routing[route], token: token, coalescingKey: key)
                 },
                 acceptedReadAt: age.readAt))
-        writePayloadEnds(book, &outbox)
+        writePayloadEnds(state, &outbox)
     }
 
     /// Writes the tombstones that wait, as far as there is room for them.
-    mutating func writePayloadEnds(_ book: borrowing PushBook, _ outbox: inout Outbox) {
-        while hasRoomForTombstones(book, outbox), let end = ends.popFirst() {
+    mutating func writePayloadEnds(_ state: borrowing PipelineState, _ outbox: inout Outbox) {
+        while hasRoomForTombstones(state, outbox), let end = ends.popFirst() {
             outbox.writeDeferral(
                 key: end.key, value: nil, endedPayloadAt: end.acceptedReadAt)
         }
@@ -117,21 +118,21 @@ extension DeferredPushes {
     /// - Returns: whether a newer payload was accepted, so that the row ends here.
     @discardableResult
     mutating func endIfSuperseded(
-        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox
+        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox
     ) -> Bool {
-        guard !order.isEmpty, hasRoomForTombstones(book, outbox), !table.isTaken(row),
+        guard !order.isEmpty, hasRoomForTombstones(state, outbox), !table.isTaken(row),
             table.coalescingKey(of: row) != 0
         else { return false }
         let hash = table.hash(
             table.route(of: row), table.tokenBytes(of: row), table.coalescingKey(of: row))
         guard order.isSuperseded(hash, age: table.payloadAge(of: row)) else { return false }
-        endSuperseded(row, &book)
-        endRows(&book, &outbox)
+        endSuperseded(row, &state)
+        endRows(&state, &outbox)
         return true
     }
 
-    private mutating func endSuperseded(_ row: UInt32, _ book: inout PushBook) {
-        book.endUnqueued(.superseded, table.route(of: row), table.content(of: row).push.type)
-        table.drop(row, &book.tracker)
+    private mutating func endSuperseded(_ row: UInt32, _ state: inout PipelineState) {
+        state.endUnqueued(.superseded, table.route(of: row), table.content(of: row).push.type)
+        table.drop(row, &state.tracker)
     }
 }

@@ -13,48 +13,48 @@ internal import RecordFormats
 /// that Kafka does not take.
 extension DeferredPushes {
     mutating func rewrite(
-        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
-        book.counters.deferredRewritten += 1
-        write(row, &book, &outbox, now: now)
+        state.counters.deferredRewritten += 1
+        write(row, &state, &outbox, now: now)
     }
 
     /// Writes what the row says now. A row whose push is about to be sent goes on when Kafka has the
     /// last record that says so.
     mutating func write(
-        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         let content = table.content(of: row)
-        var push = book.record(
+        var push = state.record(
             content, route: table.route(of: row), payload: table.bodies.payload(content.push.body),
             now: now)
         let sentAt = table.lastSent(of: row)
         if sentAt.nanoseconds > .min { push.lastSentAt = now.wall(at: sentAt) }
         if content.isSent { push.owesNothing() }
         let ticket = outbox.writeDeferral(
-            partition: table.partition(of: row), key: key(of: row, book),
+            partition: table.partition(of: row), key: key(of: row, state),
             value: DeferredEncoder.value(push), endedOffset: table.offset(of: row),
             announces: table.isAnnouncing(row) ? table.hold(of: row) : nil)
         table.rewritten(row, ticket: ticket)
     }
 
-    private func key(of row: UInt32, _ book: borrowing PushBook) -> [UInt8] {
+    private func key(of row: UInt32, _ state: borrowing PipelineState) -> [UInt8] {
         table.tokenBytes(of: row).withMemoryRebound(to: UInt8.self) { token in
             RecordKey.deferred(
-                route: book.routing[table.route(of: row)], token: token,
+                route: state.routing[table.route(of: row)], token: token,
                 coalescingKey: table.coalescingKey(of: row))
         }
     }
 
     /// Writes tombstones for the rows whose last claim was given back.
-    mutating func endRows(_ book: inout PushBook, _ outbox: inout Outbox) {
-        guard !book.tracker.endedRows.isEmpty else { return }
-        for hold in book.tracker.takeEndedRows() {
+    mutating func endRows(_ state: inout PipelineState, _ outbox: inout Outbox) {
+        guard !state.tracker.endedRows.isEmpty else { return }
+        for hold in state.tracker.takeEndedRows() {
             guard let row = table.row(of: hold) else { continue }
             if !table.isRevoked(row) {
-                book.counters.deferredEnded += 1
+                state.counters.deferredEnded += 1
                 outbox.writeDeferral(
-                    partition: table.partition(of: row), key: key(of: row, book), value: nil,
+                    partition: table.partition(of: row), key: key(of: row, state), value: nil,
                     endedOffset: table.offset(of: row))
                 noteEnd(of: row)
             }
@@ -102,13 +102,13 @@ extension DeferredPushes {
     /// The record is too large to wait in Kafka, and the push must not hold its offsets for ever:
     /// it becomes a dead letter.
     mutating func tooLarge(
-        _ ticket: TicketTable.Ticket, _ book: inout PushBook, _ outbox: inout Outbox
+        _ ticket: TicketTable.Ticket, _ state: inout PipelineState, _ outbox: inout Outbox
     ) {
         let push = decode(ticket.record)
-        let route = book.routing[tokenKey.route]
+        let route = state.routing[tokenKey.route]
         var letter = DeadLetter(
             reason: DeadLetter.OwnReason.deferralTooLarge.rawValue,
-            source: push.source ?? book.source(nil),
+            source: push.source ?? state.source(nil),
             firstAt: push.firstAt ?? push.notBefore, lastAt: push.notBefore,
             attempts: push.attempts, subject: push.subject,
             targets: [
@@ -116,9 +116,9 @@ extension DeferredPushes {
                     token: tokenKey.token, environment: route.environment,
                     apnsTopic: route.apnsTopic)
             ])
-        letter.app = book.routing.name(of: route.app)
-        if let position = push.source.flatMap({ book.position($0) }) {
-            letter.correlation = book.correlations.correlation(of: position)
+        letter.app = state.routing.name(of: route.app)
+        if let position = push.source.flatMap({ state.position($0) }) {
+            letter.correlation = state.correlations.correlation(of: position)
         }
         letter.collapseID = push.collapseID
         letter.payloadSource = push.payloadSource
@@ -127,7 +127,7 @@ extension DeferredPushes {
         letter.leaveOutOriginal()
         // A push without a payload is of its class's type; there would be no such push otherwise.
         let type = push.payload?.type ?? route.tokenClass.changeType!
-        book.endUnqueued(.rejected, tokenKey.route, type, .deferralTooLarge)
-        outbox.writeAtOnce(letter, holds: ticket.holds, &book)
+        state.endUnqueued(.rejected, tokenKey.route, type, .deferralTooLarge)
+        outbox.writeAtOnce(letter, holds: ticket.holds, &state)
     }
 }

@@ -16,31 +16,31 @@ extension DeferredPushes {
 
     /// Whether some push may be deferred. Each row whose push is under way keeps room for its
     /// tombstone.
-    func hasRoom(_ book: borrowing PushBook, _ outbox: borrowing Outbox) -> Bool {
-        ends.isEmpty && outbox.tickets.shares.hasRoom(beside: reserved(book), book.settings)
+    func hasRoom(_ state: borrowing PipelineState, _ outbox: borrowing Outbox) -> Bool {
+        ends.isEmpty && outbox.tickets.shares.hasRoom(beside: reserved(state), state.settings)
     }
 
     func hasRoomForTombstones(
-        _ book: borrowing PushBook, _ outbox: borrowing Outbox
+        _ state: borrowing PipelineState, _ outbox: borrowing Outbox
     ) -> Bool {
         outbox.tickets.shares.hasRoom(
-            beside: book.tracker.endedRows.count, book.settings)
+            beside: state.tracker.endedRows.count, state.settings)
     }
 
     /// The records that rows will cause whose pushes are under way, or have just ended.
-    func reserved(_ book: borrowing PushBook) -> Int {
-        book.tracker.endedRows.count + table.takenCount
+    func reserved(_ state: borrowing PipelineState) -> Int {
+        state.tracker.endedRows.count + table.takenCount
     }
 
     // MARK: Pushes
 
     /// The key of the push's record.
-    func key(ofPush slot: UInt32, _ book: borrowing PushBook) -> [UInt8] {
-        let push = book.pushes[slot]
-        return book.audience.tokenBytes(of: push.token)
+    func key(ofPush slot: UInt32, _ state: borrowing PipelineState) -> [UInt8] {
+        let push = state.pushes[slot]
+        return state.audience.tokenBytes(of: push.token)
             .withMemoryRebound(to: UInt8.self) { token in
                 RecordKey.deferred(
-                    route: book.routing[push.route], token: token,
+                    route: state.routing[push.route], token: token,
                     coalescingKey: push.coalescingKey)
             }
     }
@@ -48,24 +48,24 @@ extension DeferredPushes {
     /// Whether this push may be deferred now. One that holds no event's offset came from a row, which
     /// takes it back without a record.
     func hasRoom(
-        for slot: UInt32, key: [UInt8], _ book: borrowing PushBook, _ outbox: borrowing Outbox
+        for slot: UInt32, key: [UInt8], _ state: borrowing PipelineState, _ outbox: borrowing Outbox
     ) -> Bool {
-        guard book.pushes.heldSince(of: slot) < .distantFuture else { return true }
+        guard state.pushes.heldSince(of: slot) < .distantFuture else { return true }
         let shares = outbox.tickets.shares
         return shares.hasRoom(
-            in: shares.partition(ofKey: key), beside: reserved(book), book.settings)
+            in: shares.partition(ofKey: key), beside: reserved(state), state.settings)
     }
 
     /// Whether a push may be deferred that could also be sent now: its partition has room, and Kafka
     /// acknowledges what it is given.
     func isWorthDeferring(
-        _ slot: UInt32, _ book: borrowing PushBook, _ outbox: borrowing Outbox, now: Now
+        _ slot: UInt32, _ state: borrowing PipelineState, _ outbox: borrowing Outbox, now: Now
     ) -> Bool {
-        guard hasRoom(book, outbox) else { return false }
-        guard book.pushes.heldSince(of: slot) < .distantFuture else { return true }
+        guard hasRoom(state, outbox) else { return false }
+        guard state.pushes.heldSince(of: slot) < .distantFuture else { return true }
         let shares = outbox.tickets.shares
-        let partition = shares.partition(ofKey: key(ofPush: slot, book))
-        return shares.hasRoom(in: partition, beside: reserved(book), book.settings)
+        let partition = shares.partition(ofKey: key(ofPush: slot, state))
+        return shares.hasRoom(in: partition, beside: reserved(state), state.settings)
             && !shares.isUnanswered(partition, now: now.monotonic)
     }
 
@@ -74,20 +74,20 @@ extension DeferredPushes {
     /// seconds, where the push has waited for room as long as it may hold its event, and where too
     /// many wait for room. Those of a large audience may fill the slots that walks may take.
     func goesUnpaced(
-        _ slot: UInt32, _ book: borrowing PushBook, _ outbox: borrowing Outbox, now: Now
+        _ slot: UInt32, _ state: borrowing PipelineState, _ outbox: borrowing Outbox, now: Now
     ) -> Bool {
-        let held = book.pushes.heldSince(of: slot)
+        let held = state.pushes.heldSince(of: slot)
         guard held < .distantFuture else { return false }
-        if held <= now.monotonic - HoldWatch.patience(book.settings.holdMax) { return true }
+        if held <= now.monotonic - HoldWatch.patience(state.settings.holdMax) { return true }
         // In each interval half a sixteenth may begin to rest, for as long as an interval.
-        if !book.pushes[slot].content.isBulk,
-            roomWaits.count(now: now.monotonic) >= max(1, book.settings.slots / 32)
+        if !state.pushes[slot].content.isBulk,
+            roomWaits.count(now: now.monotonic) >= max(1, state.settings.slots / 32)
         {
             return true
         }
         let shares = outbox.tickets.shares
         return shares.isUnanswered(
-            shares.partition(ofKey: key(ofPush: slot, book)), now: now.monotonic)
+            shares.partition(ofKey: key(ofPush: slot, state)), now: now.monotonic)
     }
 
     // MARK: Rows
@@ -96,18 +96,18 @@ extension DeferredPushes {
     /// - Parameter announces: whether the push must be announced, and waits for Kafka to have that.
     ///   Announcements in one partition leave those in the others their room.
     func hasRoom(
-        forRow row: UInt32, announces: Bool, _ book: borrowing PushBook,
+        forRow row: UInt32, announces: Bool, _ state: borrowing PipelineState,
         _ outbox: borrowing Outbox, now: Now
     ) -> Bool {
         let shares = outbox.tickets.shares
         let partition = Int(table.partition(of: row)) % shares.count
-        guard shares.hasRoom(in: partition, beside: reserved(book), book.settings) else {
+        guard shares.hasRoom(in: partition, beside: reserved(state), state.settings) else {
             return false
         }
         guard announces, shares.count > 1 else { return true }
         return !shares.isUnanswered(partition, now: now.monotonic)
             && shares.announcements(in: partition) * shares.count
-                < max(shares.count, book.settings.deferredSlots)
+                < max(shares.count, state.settings.deferredSlots)
     }
 }
 

@@ -61,14 +61,14 @@ struct DeferredPushes: ~Copyable {
     }
 
     /// Whether one more row may be made that owes a push.
-    func hasRoomForRecords(_ book: borrowing PushBook) -> Bool {
-        rowsOwed < rowsOwedMax(book) && table.bodies.bytes < book.settings.deferredBytesMax
+    func hasRoomForRecords(_ state: borrowing PipelineState) -> Bool {
+        rowsOwed < rowsOwedMax(state) && table.bodies.bytes < state.settings.deferredBytesMax
     }
 
     /// The rows whose push is owed. The others are bounded where they are made.
     var rowsOwed: Int { table.count - table.sentCount }
 
-    func rowsOwedMax(_ book: borrowing PushBook) -> Int { book.settings.deferredMax }
+    func rowsOwedMax(_ state: borrowing PipelineState) -> Int { state.settings.deferredMax }
 
     /// The most of a bound that is in use after rows have made room. Of a bound below 16 one row is
     /// free.
@@ -89,28 +89,28 @@ struct DeferredPushes: ~Copyable {
 
     /// The partition has been read to its end.
     mutating func replayed(
-        _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ id: AssignmentID, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         guard !assignments.isReplayed(id) else { return }
         assignments.replayed(id)
         var hidden: [UInt32] = []
         table.activate(id) { hidden.append($0) }
-        for row in hidden { rewrite(row, &book, &outbox, now: now) }
+        for row in hidden { rewrite(row, &state, &outbox, now: now) }
     }
 
     /// The partitions are no longer ours. Pushes of their rows that are under way are still sent.
     mutating func unassigned(
-        _ ids: [AssignmentID], _ book: inout PushBook, _ outbox: inout Outbox
+        _ ids: [AssignmentID], _ state: inout PipelineState, _ outbox: inout Outbox
     ) {
-        endRows(&book, &outbox)
-        table.close(ids, &book.tracker)
+        endRows(&state, &outbox)
+        table.close(ids, &state.tracker)
         for id in ids {
             if reading?.id == id { reading = nil }
             forgotten.close(id)
             assignments.close(id)
             unreadRewrites.close(id)
             marks.close(id.epoch)
-            book.tracker.close(id)
+            state.tracker.close(id)
         }
     }
 
@@ -118,38 +118,38 @@ struct DeferredPushes: ~Copyable {
 
     /// A record of `deferred` was read.
     mutating func read(
-        _ record: DeferredRecord, of id: AssignmentID, _ book: inout PushBook,
+        _ record: DeferredRecord, of id: AssignmentID, _ state: inout PipelineState,
         _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers, now: Now
     ) throws(UnreadableRecord) {
         precondition(assignments.isOpen(id), "a record of a partition that is not ours: \(id)")
-        endRows(&book, &outbox)
-        book.countRead()
+        endRows(&state, &outbox)
+        state.countRead()
         assignments.received(id, offset: record.offset)
         let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
         let row = rowOfKey(id)
         if !unreadRewrites.isEmpty, isOfEndedRow(record, of: id) { return }
         if push == nil, let readAt = record.endedPayloadAt {
-            acceptedElsewhere(readAt: readAt, book, now: now)
+            acceptedElsewhere(readAt: readAt, state, now: now)
         }
         // A row is made of a record that a tombstone of this worker is about to hide: it must be
         // written again before Kafka compacts it away.
         let isHidden =
             push != nil && row == nil && !unreadRewrites.isEmpty
             && unreadRewrites.contains(hashOfKey, of: id)
-        if !isHidden, isLeft(record, row, of: id, &book) { return }
+        if !isHidden, isLeft(record, row, of: id, &state) { return }
         let isActive = assignments.isReplayed(id)
         guard let push else {
             if let row {
-                ended(row, by: record, of: id, isActive: isActive, &book, &outbox, now: now)
+                ended(row, by: record, of: id, isActive: isActive, &state, &outbox, now: now)
             }
             return
         }
         if row == nil, !isHidden, !push.isSent || push.payload != nil,
-            !makeRoom(for: tokenKey.route, &book, breakers, now: now)
+            !makeRoom(for: tokenKey.route, &state, breakers, now: now)
         {
-            return leave(record, of: id, &book)
+            return leave(record, of: id, &state)
         }
-        _ = try keep(push, in: row, of: id, record, isActive: isActive, &book, &outbox, now: now)
+        _ = try keep(push, in: row, of: id, record, isActive: isActive, &state, &outbox, now: now)
     }
 
     /// Whether the record is a rewrite of a row that has ended here since. A tombstone says that no
@@ -185,39 +185,39 @@ struct DeferredPushes: ~Copyable {
     /// - Returns: the row that was made, if there was none.
     mutating func keep(
         _ push: DeferredPush, in row: UInt32?, of id: AssignmentID, _ record: DeferredRecord,
-        isActive: Bool, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        isActive: Bool, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) throws(UnreadableRecord) -> UInt32? {
-        var content = try content(of: push, record, &book, now: now)
-        book.witness.look(now: now)
-        if let sourceAt = push.sourceAt { book.witness.read(sourceAt, now: now) }
+        var content = try content(of: push, record, &state, now: now)
+        state.witness.look(now: now)
+        if let sourceAt = push.sourceAt { state.witness.read(sourceAt, now: now) }
         if let payload = push.payload {
             content.push.body = table.keep(
                 payload, collapseID: Array((push.collapseID ?? "").utf8),
-                readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: book.sequence,
-                origin: (push.payloadSource ?? push.source).flatMap { book.position($0) })
+                readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: state.sequence,
+                origin: (push.payloadSource ?? push.source).flatMap { state.position($0) })
             let subject = push.subjectOfPayload
             if !subject.isEmpty { table.add(subject: subject, to: content.push.body) }
         }
         let saidAt = record.saidAt
-        if content.isSent, hasNoRoomForGap(of: row, saidAt: saidAt, book) {
-            book.counters.gapsForgotten += 1
-            if let row { table.forget(row, &book.tracker) }
+        if content.isSent, hasNoRoomForGap(of: row, saidAt: saidAt, state) {
+            state.counters.gapsForgotten += 1
+            if let row { table.forget(row, &state.tracker) }
             return nil
         }
         if let row {
             let needsRewrite = table.replace(
                 row, with: content, saidAt: saidAt, isRewrite: record.endedOffset != nil,
-                isActive: isActive, &book.tracker)
+                isActive: isActive, &state.tracker)
             if record.endedOffset != nil, !table.hasUnreadRewrites(row) {
                 marks.read(table.hold(of: row), saidAt: saidAt)
             }
-            let isSilent = push.lastSentAt == nil && mustSayWhenSent(row, book, now: now)
+            let isSilent = push.lastSentAt == nil && mustSayWhenSent(row, state, now: now)
             // Once its partition has been read to the end.
             if isSilent, !isActive { table.hide(row) }
-            if needsRewrite || isSilent && hasRoom(book, outbox), isActive {
-                rewrite(row, &book, &outbox, now: now)
+            if needsRewrite || isSilent && hasRoom(state, outbox), isActive {
+                rewrite(row, &state, &outbox, now: now)
             }
-            endIfSuperseded(row, &book, &outbox)
+            endIfSuperseded(row, &state, &outbox)
             return nil
         } else {
             let row = tokenKey.token.withUnsafeBytes { token in
@@ -225,9 +225,9 @@ struct DeferredPushes: ~Copyable {
                     content, route: tokenKey.route, token: token,
                     coalescingKey: tokenKey.coalescingKey, assignment: id,
                     partition: assignments.partition(of: id), offset: record.offset,
-                    saidAt: saidAt, isActive: isActive, &book.tracker)
+                    saidAt: saidAt, isActive: isActive, &state.tracker)
             }
-            endIfSuperseded(row, &book, &outbox)
+            endIfSuperseded(row, &state, &outbox)
             return row
         }
     }
@@ -236,16 +236,16 @@ struct DeferredPushes: ~Copyable {
     /// for their gaps must not keep what is owed from being read. The record stays in Kafka until the
     /// token is sent another push, or the partition has another owner.
     private func hasNoRoomForGap(
-        of row: UInt32?, saidAt: Int64, _ book: borrowing PushBook
+        of row: UInt32?, saidAt: Int64, _ state: borrowing PipelineState
     ) -> Bool {
-        guard table.sentCount >= book.settings.deferredMax else { return false }
+        guard table.sentCount >= state.settings.deferredMax else { return false }
         return row.map { table.isAnswered($0, saidAt: saidAt) } ?? true
     }
 
     private func content(
-        of push: DeferredPush, _ record: DeferredRecord, _ book: inout PushBook, now: Now
+        of push: DeferredPush, _ record: DeferredRecord, _ state: inout PipelineState, now: Now
     ) throws(UnreadableRecord) -> DeferredContent {
-        let route = book.routing[tokenKey.route]
+        let route = state.routing[tokenKey.route]
         guard let type = push.payload?.type ?? route.tokenClass.changeType,
             type.classes.contains(route.tokenClass), push.payload == nil || type.row.carriesPayload
         else {
@@ -253,31 +253,31 @@ struct DeferredPushes: ~Copyable {
                 code: "invalidPayload", message: "this class of token is not sent such a push")
         }
         let list = push.subject.withUnsafeBytes { bytes in
-            book.audience.subject(route.app, bytes).map { id in
-                (id, book.audience.hash(route.app, bytes, isKindWide: false))
+            state.audience.subject(route.app, bytes).map { id in
+                (id, state.audience.hash(route.app, bytes, isKindWide: false))
             }
         }
         var content = PushContent(
-            type: type, priority: push.priority ?? book.settings.wireDefaults.priority(type),
-            expiration: push.expiration ?? book.settings.wireDefaults.expiration(type),
+            type: type, priority: push.priority ?? state.settings.wireDefaults.priority(type),
+            expiration: push.expiration ?? state.settings.wireDefaults.expiration(type),
             expiresAt: now.monotonic(at: push.expiresAt),
-            origin: push.source.flatMap { book.position($0) }, readSequence: book.sequence,
+            origin: push.source.flatMap { state.position($0) }, readSequence: state.sequence,
             subject: list?.0 ?? .none, subjectTag: UInt32(truncatingIfNeeded: list?.1 ?? 0))
         content.writtenAt = push.sourceAt ?? WallTime(milliseconds: 0)
         content.notBefore = record.instant(push.notBefore, now: now)
         var deferred = DeferredContent(
             content,
             past: PushRequest.Past(
-                attempts: UInt16(min(push.attempts, book.settings.attemptsMax)),
+                attempts: UInt16(min(push.attempts, state.settings.attemptsMax)),
                 firstTriedAt: push.firstAt.map { now.monotonic(at: $0) }))
-        noteSent(push, of: record, in: &deferred, book, now: now)
+        noteSent(push, of: record, in: &deferred, state, now: now)
         return deferred
     }
 
     /// A tombstone was read for this row's key.
     mutating func ended(
         _ row: UInt32, by record: DeferredRecord, of id: AssignmentID, isActive: Bool,
-        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
     ) {
         // A payload that is newer than the accepted one is still owed, like a record that a
         // tombstone hides.
@@ -288,20 +288,20 @@ struct DeferredPushes: ~Copyable {
             // The record was written after the owner's reading and before its tombstone, which
             // hides the record from the next owner.
             table.hide(row)
-            if isActive { rewrite(row, &book, &outbox, now: now) }
+            if isActive { rewrite(row, &state, &outbox, now: now) }
         } else if table.isTaken(row) {
             table.revoke(row)
         } else {
             // A replay reads the tombstones of earlier days.
             if record.isDropped, isActive, !table.content(of: row).isSent {
-                book.endUnqueued(.dropped, table.route(of: row), table.content(of: row).push.type)
+                state.endUnqueued(.dropped, table.route(of: row), table.content(of: row).push.type)
             }
             if isActive, table.hasUnreadRewrites(row) {
                 // A rewrite comes behind this tombstone, and another one must end it.
-                table.drop(row, &book.tracker)
-                endRows(&book, &outbox)
+                table.drop(row, &state.tracker)
+                endRows(&state, &outbox)
             } else {
-                table.forget(row, &book.tracker)
+                table.forget(row, &state.tracker)
             }
         }
     }

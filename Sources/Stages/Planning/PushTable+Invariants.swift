@@ -25,7 +25,7 @@ extension PushTable {
     }
 
     package func checkInvariants() {
-        var counts: [WaitingPush.State: Int] = [:]
+        var counts: [Push.State: Int] = [:]
         for row in 0..<pushes.count { counts[pushes[row].state, default: 0] += 1 }
         precondition(
             counts[.free, default: 0] == pushes.count - rows.count,

@@ -15,7 +15,7 @@ public import PushModel
 package struct PushTable: ~Copyable {
     package static var none: UInt32 { .max }
 
-    @usableFromInline var pushes: Column<WaitingPush>
+    @usableFromInline var pushes: Column<Push>
     /// The follow-up of the push in the same row. Meaningful only where that push `hasFollowUp`.
     /// The column ends at the highest row that ever had one.
     var followUp: Column<HeldContent>
@@ -64,7 +64,7 @@ package struct PushTable: ~Copyable {
 
     // Inlinable, so that the pipeline reads a push in place. Together with joining nothing to a new
     // push this saved 466 of 2,899 instructions per push, most of them for copying.
-    @inlinable package subscript(slot: UInt32) -> WaitingPush {
+    @inlinable package subscript(slot: UInt32) -> Push {
         _read { yield pushes[Int(slot)] }
     }
 
@@ -98,7 +98,7 @@ package struct PushTable: ~Copyable {
         @usableFromInline package let writtenAt: WallTime
 
         @inlinable
-        init(_ push: borrowing WaitingPush) {
+        init(_ push: borrowing Push) {
             token = push.token
             coalescingKey = push.coalescingKey
             type = push.held.content.type
@@ -115,7 +115,7 @@ package struct PushTable: ~Copyable {
     /// A push for a token that has none, to be sent as soon as its time has come and its turn is
     /// there. There must be a free slot. It holds nothing until it is joined or claims are added.
     package mutating func queue(_ request: PushRequest, now: MonotonicTime) -> UInt32 {
-        let push = WaitingPush(request, now: now)
+        let push = Push(request, now: now)
         if push.isOfDeferredShare { countDeferredShare(1, of: push.route) }
         precondition(rows.count < slots, "no free slot: ask freeSlots first")
         let slot = rows.take()

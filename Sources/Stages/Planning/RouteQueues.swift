@@ -71,7 +71,7 @@ struct RouteQueues: ~Copyable {
     }
 
     /// The queue in which this push belongs.
-    func queue(of push: borrowing WaitingPush) -> UInt32 {
+    func queue(of push: borrowing Push) -> UInt32 {
         let rank = Int(ranks[Int(push.held.content.type.rawValue)])
         return UInt32(Self.queue(push.route, rank: rank, isBulk: push.held.content.isBulk))
     }
@@ -116,7 +116,7 @@ struct RouteQueues: ~Copyable {
 
     func hasQueued(in line: PoolLine) -> Bool { urgencyTurns[line.index].waiting != 0 }
 
-    mutating func append(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
+    mutating func append(_ slot: UInt32, in pushes: inout Column<Push>) {
         let queue = queue(of: pushes[Int(slot)])
         let row = Int(queue)
         let last = queues[row].tail
@@ -137,7 +137,7 @@ struct RouteQueues: ~Copyable {
     /// Takes the push whose turn it is in this line and passes the turn on; nil when no route that is
     /// not blocked has anything queued there.
     mutating func popNext(
-        of line: PoolLine, in pushes: inout Column<WaitingPush>, isBlocked: (RouteID) -> Bool
+        of line: PoolLine, in pushes: inout Column<Push>, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
         // Nearly always the pushes that wait are equally urgent: one bit is set, or none.
         let waiting = urgencyTurns[line.index].waiting
@@ -152,7 +152,7 @@ struct RouteQueues: ~Copyable {
     // Not inlined, since every push would otherwise pay for its size.
     @inline(never)
     private mutating func popOfSeveral(
-        of line: PoolLine, in pushes: inout Column<WaitingPush>, isBlocked: (RouteID) -> Bool
+        of line: PoolLine, in pushes: inout Column<Push>, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
         var order = urgencyTurns[line.index].begun
         while let rank = order.next() {
@@ -165,7 +165,7 @@ struct RouteQueues: ~Copyable {
     }
 
     private mutating func popFirst(
-        of line: PoolLine, rank: Int, in pushes: inout Column<WaitingPush>,
+        of line: PoolLine, rank: Int, in pushes: inout Column<Push>,
         isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
         let next = turns[Self.turn(line, rank: rank)].next { isBlocked(queues[Int($0)].route) }
@@ -187,7 +187,7 @@ struct RouteQueues: ~Copyable {
         return slot
     }
 
-    mutating func remove(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
+    mutating func remove(_ slot: UInt32, in pushes: inout Column<Push>) {
         let row = Int(pushes[Int(slot)].queue)
         let (previous, next) = (pushes[Int(slot)].previous, pushes[Int(slot)].next)
         if previous == PushTable.none {
@@ -221,7 +221,7 @@ struct RouteQueues: ~Copyable {
         if turns[turn].queues.isEmpty { urgencyTurns[line.index].leave(rank) }
     }
 
-    func checkInvariants(_ pushes: borrowing Column<WaitingPush>) {
+    func checkInvariants(_ pushes: borrowing Column<Push>) {
         var total = 0
         for row in 0..<queues.count {
             let queue = queues[row]

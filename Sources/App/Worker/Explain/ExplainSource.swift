@@ -26,7 +26,7 @@ actor ExplainSource {
     }
 
     /// Answers a request for `/explain`.
-    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
         do throws(RefusedQuestion) {
             switch question.method {
             case .get: return try await tokens(TokenQuestion(query: question.query))

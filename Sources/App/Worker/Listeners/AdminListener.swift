@@ -15,7 +15,7 @@ struct AdminListener: Sendable {
     let log: any AdjustableLog
     let logger: Logger
 
-    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
         if let answer = LivePage.answer(question) { return answer }
         switch question.path {
         case "/status":
@@ -49,7 +49,7 @@ struct AdminListener: Sendable {
         return .json(StatusReport(status).json, status: status.isCurrent ? 200 : 503)
     }
 
-    private func changeLevel(_ question: HTTPQuestion) -> HTTPAnswer {
+    private func changeLevel(_ question: HTTPRequest) -> HTTPAnswer {
         guard let level = LogLevelRequest.level(in: question.body) else {
             return .text(LogLevelRequest.remedy, status: 400)
         }

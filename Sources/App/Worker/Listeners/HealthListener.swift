@@ -10,7 +10,7 @@ struct HealthListener: Sendable {
     let probes: Probes
     let source: StatusSource
 
-    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
         guard question.method == .get else { return .notAllowed(but: [.get]) }
         switch question.path {
         case "/livez": return probes.isAlive(now: PlannerLoop.clock().monotonic)

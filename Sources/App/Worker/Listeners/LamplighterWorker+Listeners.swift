@@ -51,7 +51,7 @@ extension LamplighterWorker {
 
     private func listener(
         _ settings: HTTPListenerSettings, purpose: String,
-        answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
+        answer: @escaping @Sendable (HTTPRequest) async -> HTTPAnswer
     ) -> HTTPListener {
         let isBound: @Sendable (Int) -> Void = { [logger] port in
             logger.notice(

@@ -8,7 +8,7 @@ internal import PushModel
 
 /// Tells the `Canary` of what happens. None of it is inlined: the path of other pushes has nothing of it
 /// but a look at a flag.
-extension PushBook {
+extension PipelineState {
     /// What came of the event at this position.
     @inline(never)
     mutating func canaryRead(_ outcome: ListOutcome, at position: RecordPosition) {

@@ -13,7 +13,7 @@ internal import PushModel
 /// Pushes in memory are looked at when a registration shows less than before, which costs those that
 /// are handed over nothing; rows of `deferred` when their turn comes, since their subjects may have
 /// gone before this worker owned them.
-extension PushBook {
+extension PipelineState {
     /// Whether the token may be sent this payload.
     func isOwed(_ body: BodyID, to token: TokenID) -> Bool {
         pushes.bodies.isOwed(body) { audience.mayShow(token, $0) }

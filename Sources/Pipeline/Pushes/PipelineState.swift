@@ -16,7 +16,7 @@ internal import RecordFormats
 /// it.
 ///
 /// `PushPipeline` owns it and lends it to the part that handles a fact.
-struct PushBook: ~Copyable {
+struct PipelineState: ~Copyable {
     let routing: RoutingTable
     var settings: PipelineSettings
     /// Indexed by `RouteID`; copies of the routing that are cheap to read per push.
@@ -255,7 +255,7 @@ struct PushBook: ~Copyable {
     }
 }
 
-extension PushBook {
+extension PipelineState {
     /// - Parameter claimed: the holders that other parts have claims on.
     func checkInvariants(claimed: Set<HolderID>) {
         tracker.checkInvariants()

@@ -112,7 +112,7 @@ package struct HeldContent: BitwiseCopyable {
 /// after the hand-over, or must wait longer than the push does. The table keeps its content, which
 /// is queued in the same slot when the push has ended.
 @usableFromInline
-package struct WaitingPush: BitwiseCopyable {
+package struct Push: BitwiseCopyable {
     package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }
 
     package internal(set) var state = State.queued

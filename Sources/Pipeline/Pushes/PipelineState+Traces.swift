@@ -10,7 +10,7 @@ internal import RecordFormats
 
 /// Tells the `TraceBook` of what happens. None of it is inlined: the path of a push that is not
 /// traced has nothing of it but a look at a flag.
-extension PushBook {
+extension PipelineState {
     /// A request to APNs has ended; if its event is traced, it becomes a span.
     @inline(never)
     mutating func trace(_ outcome: PushOutcome, now: Now) {
@@ -54,20 +54,20 @@ extension PushBook {
 extension FanOut {
     /// Makes a holder of the event that was read last.
     func hold(
-        _ id: AssignmentID, for request: FanOutRequest, _ book: inout PushBook
+        _ id: AssignmentID, for request: FanOutRequest, _ state: inout PipelineState
     ) -> OffsetClaim {
-        let hold = book.tracker.hold(id)
-        if book.traces.isFollowing { book.traces.held(hold, for: request.origin) }
+        let hold = state.tracker.hold(id)
+        if state.traces.isFollowing { state.traces.held(hold, for: request.origin) }
         return hold
     }
 
     @inline(never)
-    func note(_ event: Event, _ position: RecordPosition?, _ book: inout PushBook) {
+    func note(_ event: Event, _ position: RecordPosition?, _ state: inout PipelineState) {
         guard let position else { return }
-        if book.canary.isOn {
-            book.canary.read(event, at: position, asked: book.pushesAsked)
+        if state.canary.isOn {
+            state.canary.read(event, at: position, asked: state.pushesAsked)
         }
-        book.correlations.note(id: event.id, traceparent: event.traceparent, of: position)
+        state.correlations.note(id: event.id, traceparent: event.traceparent, of: position)
     }
 
     /// - Returns: the position that the event's span is kept under, which for a shard is that of the
@@ -75,16 +75,16 @@ extension FanOut {
     @inline(never)
     func trace(
         _ event: Event, writtenAt: WallTime, _ position: RecordPosition, _ now: Now,
-        _ book: inout PushBook
+        _ state: inout PipelineState
     ) -> RecordPosition? {
         let source = event.shard.flatMap { shard in
-            book.position(
+            state.position(
                 DeadLetter.Source(
                     topic: shard.topic, partition: shard.partition, offset: shard.offset))
         }
         let position = source ?? position
-        let isBegun = book.traces.eventRead(
-            position, topic: book.origins.names[Int(position.topic)],
+        let isBegun = state.traces.eventRead(
+            position, topic: state.origins.names[Int(position.topic)],
             traceparent: event.traceparent, id: event.id, writtenAt: writtenAt, now: now)
         return isBegun ? position : nil
     }
@@ -92,18 +92,18 @@ extension FanOut {
     @inline(never)
     func trace(
         unreadable reason: UnreadableRecord, _ correlation: Correlation, writtenAt: WallTime,
-        _ position: RecordPosition, hold: OffsetClaim, _ now: Now, _ book: inout PushBook
+        _ position: RecordPosition, hold: OffsetClaim, _ now: Now, _ state: inout PipelineState
     ) {
         var (id, traceparent) = (correlation.id ?? "", correlation.traceparent ?? "")
         _ = id.withUTF8 { id in
             traceparent.withUTF8 { traceparent in
-                book.traces.eventRead(
-                    position, topic: book.origins.names[Int(position.topic)],
+                state.traces.eventRead(
+                    position, topic: state.origins.names[Int(position.topic)],
                     traceparent: traceparent.isEmpty ? nil : UnsafeRawBufferPointer(traceparent),
                     id: UnsafeRawBufferPointer(id), writtenAt: writtenAt, now: now)
             }
         }
-        book.traces.held(hold, for: position)
-        book.traces.read(.unreadable(code: reason.code), position)
+        state.traces.held(hold, for: position)
+        state.traces.read(.unreadable(code: reason.code), position)
     }
 }

@@ -10,7 +10,7 @@ internal import PushModel
 internal import RecordFormats
 
 /// Makes what records say of a push, with names in the place of numbers.
-extension PushBook {
+extension PipelineState {
     /// The letter of one push that has failed for good, with this push's token alone.
     func letter(for slot: UInt32, reason: String, status: UInt16, now: Now) -> DeadLetter {
         let push = pushes[slot]

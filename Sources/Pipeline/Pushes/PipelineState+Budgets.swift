@@ -5,7 +5,7 @@ internal import Delivery
 internal import Planning
 internal import PushModel
 
-extension PushBook {
+extension PipelineState {
     /// APNs has accepted a push, and a push type has a budget.
     // Not inlined, since no push needs it as long as there is no budget.
     @inline(never)

@@ -12,9 +12,9 @@ internal import Testing
 
 @testable internal import Pipeline
 
-/// A book with one token, and what reads events for it.
+/// A state with one token, and what reads events for it.
 private struct BookBench: ~Copyable {
-    var book: PushBook
+    var state: PipelineState
     let token: TokenID
     private let route: RouteID
     private let assignment = AssignmentID(ordinal: 0, epoch: 1)
@@ -28,7 +28,7 @@ private struct BookBench: ~Copyable {
         var settings = PipelineSettings()
         settings.slots = 16
         settings.eventTopics = ["events"]
-        var book = PushBook(routing: routing, settings: settings, slab: PushSlab(slots: 16))
+        var state = PipelineState(routing: routing, settings: settings, slab: PushSlab(slots: 16))
         var registration = Registration()
         var decoder = RegistrationDecoder(routing: routing)
         var draft = RegistrationDraft(
@@ -42,19 +42,19 @@ private struct BookBench: ~Copyable {
             }
         }
         var changes = AudienceChanges()
-        _ = book.audience.apply(registration, changes: &changes)
+        _ = state.audience.apply(registration, changes: &changes)
         let route = routing.route(
             environment: .production, app: routing.app(named: "one")!, tokenClass: .control)!
-        token = ([1] as [UInt8]).withUnsafeBytes { book.audience.token(route, $0)! }
+        token = ([1] as [UInt8]).withUnsafeBytes { state.audience.token(route, $0)! }
         self.route = route
-        book.tracker.open(assignment, topic: 0, partition: 0, startOffset: 0)
-        self.book = book
+        state.tracker.open(assignment, topic: 0, partition: 0, startOffset: 0)
+        self.state = state
     }
 
     /// Reads an event and makes the token's push of it, or lets it join that.
     mutating func push(key: UInt64 = 0) -> UInt32 {
-        let offset = book.tracker.nextOffset(assignment)
-        let position = book.tracker.received(
+        let offset = state.tracker.nextOffset(assignment)
+        let position = state.tracker.received(
             assignment, offset: offset, now: now.monotonic)
         let content = PushContent(
             type: .controls, priority: 10, expiration: .immediate,
@@ -65,67 +65,67 @@ private struct BookBench: ~Copyable {
             token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = key
         let slot =
-            book.existingPush(for: push.token, key: key) ?? book.add(push, now: now)
-        let hold = book.tracker.hold(assignment)
-        _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
-        book.checkInvariants(claimed: [])
+            state.existingPush(for: push.token, key: key) ?? state.add(push, now: now)
+        let hold = state.tracker.hold(assignment)
+        _ = state.pushes.join(slot, push, hold: hold, &state.tracker)
+        state.checkInvariants(claimed: [])
         return slot
     }
 
     mutating func takeOne() -> UInt32? {
-        book.pushes.take(
-            from: PoolLine(book.traits(of: route).pool, isPatient: false), sequence: 1,
+        state.pushes.take(
+            from: PoolLine(state.traits(of: route).pool, isPatient: false), sequence: 1,
             now: now.monotonic
         ) { _ in false }
     }
 }
 
-@Suite struct `The book of pushes` {
-    @Test func `the book knows one push of each key of a token`() {
+@Suite struct `The state of pushes` {
+    @Test func `the state knows one push of each key of a token`() {
         var bench = BookBench()
         let plain = [bench.push(), bench.push()]
         let other = [bench.push(key: 7), bench.push(key: 7), bench.push(key: 8)]
         #expect(plain[0] == plain[1] && other[0] == other[1])
         #expect(Set(plain + other).count == 3)
-        let made = bench.book.pushes.slots - bench.book.pushes.freeSlots
+        let made = bench.state.pushes.slots - bench.state.pushes.freeSlots
         #expect(made == 3)
     }
 
-    @Test func `the book gives back what a push holds when it ends, and forgets it`() {
+    @Test func `the state gives back what a push holds when it ends, and forgets it`() {
         var bench = BookBench()
         let slot = bench.push()
         let taken = bench.takeOne()
-        bench.book.end(slot, now: bench.now)
-        bench.book.checkInvariants(claimed: [])
+        bench.state.end(slot, now: bench.now)
+        bench.state.checkInvariants(claimed: [])
         let (holders, existing) = (
-            bench.book.tracker.holderCount, bench.book.existingPush(for: bench.token, key: 0)
+            bench.state.tracker.holderCount, bench.state.existingPush(for: bench.token, key: 0)
         )
         #expect(taken == slot && holders == 0 && existing == nil)
     }
 
-    @Test func `the book hands the claims of a push over to whoever ends it`() {
+    @Test func `the state hands the claims of a push over to whoever ends it`() {
         var bench = BookBench()
         let slot = bench.push()
         _ = bench.push()
-        let holds = bench.book.endTakingClaims(slot, withFollowUp: true, now: bench.now)
-        bench.book.checkInvariants(claimed: Set(holds.map(\.holder)))
+        let holds = bench.state.endTakingClaims(slot, withFollowUp: true, now: bench.now)
+        bench.state.checkInvariants(claimed: Set(holds.map(\.holder)))
         #expect(holds.map(\.offset) == [0], "the older of two on one partition")
-        bench.book.release(holds)
-        let left = bench.book.tracker.holderCount
+        bench.state.release(holds)
+        let left = bench.state.tracker.holderCount
         #expect(left == 0)
     }
 
-    @Test func `the book ends a gone token's waiting pushes, and one in flight when it lands`() {
+    @Test func `the state ends a gone token's waiting pushes, and one in flight when it lands`() {
         var bench = BookBench()
         let inFlight = bench.push(key: 7)
         _ = bench.takeOne()
         _ = bench.push()
-        bench.book.tokenRemoved(bench.token)
-        let holders = bench.book.tracker.holderCount
+        bench.state.tokenRemoved(bench.token)
+        let holders = bench.state.tracker.holderCount
         #expect(holders == 1)
-        let hasEnded = bench.book.endIfOrphaned(inFlight, now: bench.now)
+        let hasEnded = bench.state.endIfOrphaned(inFlight, now: bench.now)
         let (left, counted) = (
-            bench.book.tracker.holderCount, bench.book.tally.total(.unregistered)
+            bench.state.tracker.holderCount, bench.state.tally.total(.unregistered)
         )
         #expect(hasEnded && left == 0 && counted == 2)
     }
