@@ -9,7 +9,8 @@ internal import Testing
 @Suite struct `A budget for bodies` {
     private final class Woken: Sendable { let ids = Mutex<[UInt64]>([]) }
 
-    /// Half is 32,000, the replicas' quarter 16,000, strangers' 8,000, one address's 1,000.
+    /// A caller's eighth is 8,000, the replicas' quarter 16,000, a replica's half 32,000, strangers' 8,000
+    /// together, one address's and one device's 1,000.
     private let budget = BodyBudget(bytes: 64_000)
     private let woken = Woken()
     private let replica = BodyBudget.Payer(caller: "registrar for a", isReplica: true)
@@ -27,17 +28,30 @@ internal import Testing
         .init(caller: "", address: address)
     }
 
-    @Test func `a caller has half, and a quarter is other replicas'`() {
-        #expect(take(20_000, known("a")) && take(12_000, known("a")))
-        #expect(!take(12_001, known("a"), 1))
-        #expect(take(16_000, known("b")))
-        #expect(!take(1, known("c"), 2))
+    @Test func `a caller has an eighth, and a quarter is other replicas'`() {
+        #expect(take(5_000, known("a")) && take(3_000, known("a")))
+        #expect(!take(3_001, known("a"), 1))
+        for caller in ["b", "c", "d", "e", "f"] { #expect(take(8_000, known(caller))) }
+        #expect(!take(1, known("g"), 2))
         #expect(take(16_000, replica) && budget.free == 0)
-        budget.giveBack(20_000, of: known("a"))
-        #expect(ids == [2])
         budget.giveBack(16_000, of: replica)
-        #expect(ids == [2, 1] && budget.free == 35_999 - 12_001)
+        #expect(ids.isEmpty)
+        budget.giveBack(5_000, of: known("a"))
+        #expect(ids == [1, 2] && budget.free == 21_000 - 3_002)
         #expect(!budget.stopWaiting(1))
+    }
+
+    @Test func `many devices that send nothing keep no caller waiting`() {
+        func device(_ number: Int) -> BodyBudget.Payer {
+            .init(caller: "jwt:\(number)", isDevice: true)
+        }
+        for number in 0..<5 {
+            #expect(take(1_000, device(number)))
+            #expect(!take(1, device(number), 1))
+        }
+        #expect(take(8_000, known("a")) && take(8_000, known("b")))
+        // A request alone may be larger than a share.
+        #expect(take(4_000, device(9)))
     }
 
     @Test func `strangers have a share by address, and one together`() {

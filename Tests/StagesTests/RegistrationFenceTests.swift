@@ -167,6 +167,41 @@ private typealias Desk = `A registration desk`
         #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 10)
     }
 
+    /// Its writer's clock is ahead, or it is made up.
+    @Test(arguments: [Ownership(since: 3, seconds: 1), Ownership(since: 0, seconds: .max)])
+    func `what says that it is a later owner's stands once, and not over what is asked for next`(
+        owner: Ownership
+    ) {
+        var desk = Desk.owner()
+        desk.take(Desk.record(1, at: 2, order: .sequence(1)))
+        desk.take(Desk.record(5, at: 3, owner: owner))
+        #expect(desk.takeActions().isEmpty)
+        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 5)
+        desk.put(Desk.put(6), in: 0, as: 1, now: Desk.now)
+        let write = Self.repairs(&desk)[0]
+        desk.reported(write.ticket, offset: 4)
+        desk.take(Desk.record(6, at: 4, owner: write.owner, order: write.order))
+        #expect(Self.repairs(&desk).isEmpty && desk.writtenAgain == 0)
+        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 6)
+        desk.remove(RegistrationDesk.Removal(key: Desk.key, handler: "Garage"), in: 0, as: 2)
+        desk.reported(Self.repairs(&desk)[0].ticket, offset: 5)
+        #expect(Self.repairs(&desk).isEmpty && desk.registrations == 0)
+    }
+
+    @Test func `a removal in one class leaves a handler of another`() {
+        var desk = Desk.owner()
+        desk.take(Desk.record(5, at: 0))
+        desk.remove(
+            RegistrationDesk.Removal(key: Desk.key, handler: "Garage", tokenClass: .widgets), in: 0,
+            as: 1)
+        let split = Desk.split(desk.takeActions())
+        #expect(split.writes.isEmpty && split.answers == [.removed] && desk.registrations == 1)
+        desk.remove(
+            RegistrationDesk.Removal(key: Desk.key, handler: "Garage", tokenClass: .controls),
+            in: 0, as: 2)
+        #expect(Desk.split(desk.takeActions()).writes.count == 1)
+    }
+
     @Test func `what a registrar of a version before has written as the owner stands`() {
         var desk = RegistrationDesk(writer: 7, seed: 1, underWayMax: 100, handlersMax: 64)
         desk.assigned(0, logEnd: 2)

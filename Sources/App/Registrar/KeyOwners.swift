@@ -30,6 +30,7 @@ struct KeyOwners: Sendable {
     static let forwardedHandler = "handler"
     static let forwardedList = "list"
     static let forwardedClaim = "claim"
+    static let forwardedRemoval = "removal"
     private static let pause = Duration.milliseconds(100)
 
     /// A handler of an installation, wherever it is.
@@ -157,7 +158,12 @@ struct KeyOwners: Sendable {
         if removal.handler == InstallationClaim.handler {
             // It has no path of its own.
             kind = Self.forwardedClaim
-            passed = Self.passed(request, about: removal.key, ClaimBody(nil))
+            passed = Self.passed(request, about: removal.key, ClaimBody(nil).json)
+        } else if !Self.isNamed(removal.handler, by: passed.target) {
+            kind = Self.forwardedRemoval
+            passed = Self.passed(
+                request, about: removal.key,
+                RemovalBody(keyPart: removal.handler, below: removal.below).json)
         }
         return try await ask(
             removal.key.recordKey(handler: removal.handler), passed, as: kind
@@ -173,7 +179,7 @@ struct KeyOwners: Sendable {
     func claim(
         _ claim: InstallationClaim, _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
-        let passed = Self.passed(request, about: claim.key, ClaimBody(claim))
+        let passed = Self.passed(request, about: claim.key, ClaimBody(claim).json)
         return try await ask(
             claim.key.recordKey(handler: InstallationClaim.handler), passed,
             as: Self.forwardedClaim
@@ -187,13 +193,22 @@ struct KeyOwners: Sendable {
     }
 
     private static func passed(
-        _ request: RegistrarRequest, about key: InstallationKey, _ claim: ClaimBody
+        _ request: RegistrarRequest, about key: InstallationKey, _ body: [UInt8]
     ) -> RegistrarRequest {
         var passed = request
         passed.method = .post
-        passed.body = claim.json
+        passed.body = body
         passed.target = RegistrarRequest.base(of: key) + "/attest"
         return passed
+    }
+
+    /// Whether a path means the record with this part in its key. Others may write any.
+    private static func isNamed(_ keyPart: String, by target: String) -> Bool {
+        let path = String(target.prefix { $0 != "?" })
+        guard case .handler(_, let tokenClass, let handler) = try? RegistrarRoute(path: path) else {
+            return false
+        }
+        return tokenClass.keyPart(of: handler) == keyPart
     }
 
     /// What is stored of a handler, with token IDs in place of tokens.
@@ -202,6 +217,7 @@ struct KeyOwners: Sendable {
         _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
         let passed = self.passed(request, .get, key, keyPart, tokenClass, below: nil)
+        guard Self.isNamed(keyPart, by: passed.target) else { throw Self.unreadable }
         return try await ask(key.recordKey(handler: keyPart), passed) {
             partition throws(Problem) in
             // Between the question where a record is and its reading it may be replaced.
@@ -214,9 +230,10 @@ struct KeyOwners: Sendable {
                 else { throw Self.notFound }
                 switch await store.record(partition: partition, offset: listed.offset) {
                 case .value(let value?):
-                    if let json = reader.shown(value, key, keyPart, tokenClass) {
-                        return RegistrarReply(json)
+                    guard let json = reader.shown(value, key, keyPart, tokenClass) else {
+                        throw Self.unreadable
                     }
+                    return RegistrarReply(json)
                 case .value(nil), .gone: break
                 case .unavailable:
                     throw .unavailable("the registration cannot be read from Kafka")
@@ -282,6 +299,11 @@ struct KeyOwners: Sendable {
     static let tooManyHandlers = Problem(
         .tooManyHandlers, "the installation has as many handlers as it may have",
         remedy: "DELETE those that the app does not have any more")
+
+    /// Somebody else has written it.
+    static let unreadable = Problem(
+        .notFound, "the record of this handler is no registration",
+        remedy: "PUT a snapshot, or DELETE the handler")
 
     static let notFound = Problem(
         .notFound, "nothing is stored for this handler", remedy: "PUT a snapshot first")

@@ -219,10 +219,22 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 status: 503)
         case "/readyz", "/startupz":
             let owners = directory.owners
-            let own = Set(mailbox.counters.owned)
+            let counters = mailbox.counters
+            let own = Set(counters.owned)
             if let problem = directory.problem {
                 return .text(
                     "Kafka does not say who owns the registrations: \(problem)", status: 503)
+            }
+            // What others have announced outlives them.
+            guard counters.isInGroup else {
+                return .text(
+                    "the group has not said yet which partitions are this registrar's", status: 503)
+            }
+            let unread = counters.assigned - counters.owned.count
+            guard unread <= 0 else {
+                return .text(
+                    "\(unread) of \(counters.assigned) partitions are not read to their ends yet",
+                    status: 503)
             }
             let without = owners.unowned(but: own)
             guard without.isEmpty else {
@@ -230,7 +242,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                     "\(without.count) of \(owners.urls.count) partitions have no owner that is known",
                     status: 503)
             }
-            let unavailable = mailbox.counters.unavailable
+            let unavailable = counters.unavailable
             guard let first = unavailable.min(by: { $0.key < $1.key }) else { return .text("ok") }
             // The others are served here, and by nobody else.
             return .text(

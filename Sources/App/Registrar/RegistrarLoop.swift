@@ -34,6 +34,8 @@ final class RegistrarLoop {
     private var watchAt = MonotonicTime(nanoseconds: .min)
     private var unavailable: [Int32: String] = [:]
     private var lastTurn: MonotonicTime?
+    /// Whether the last turn has left records that are there to be read.
+    private var isBehind = false
     /// No requests are taken before.
     private var requestsAt = MonotonicTime(nanoseconds: .min)
     private var counters = RegistrarCounters()
@@ -51,12 +53,14 @@ final class RegistrarLoop {
     typealias Rereading = (Int32, Int64, @escaping RecordStore.Receiver) -> Void
 
     private static let batch = 1024
+    /// Batches of one turn: a topic that is read from its beginning must not keep requests waiting.
+    private static let batchesMax = 32
     private static let repairPause = Duration.seconds(1)
     /// A process that was stopped for so long may have lost its partitions without knowing it (a session is
     /// 6 s at least). What was asked of it before is sorted by `RecordStanding`; a request that comes now
     /// is not, so the client is given time to notice that its session is over. It goes by its own clock.
     private static let stall = Duration.seconds(3)
-    private static let stallPause = Duration.seconds(1)
+    private static let stallPause = Duration.seconds(3)
     private static let watchInterval = Duration.seconds(2)
     private static let announceInterval = Duration.seconds(10)
     static let stopTimeout = Duration.seconds(10)
@@ -129,12 +133,15 @@ final class RegistrarLoop {
         repair(now)
         var failure: String?
         var looked = Self.batch
-        while looked == Self.batch, failure == nil {
+        var batches = 0
+        while looked == Self.batch, failure == nil, batches < Self.batchesMax {
+            batches += 1
             polled.removeAll(keepingCapacity: true)
             looked = kafka.poll(now: now, limit: Self.batch) { [self] in take($0) }
             failure = answerFacts(now)
             perform(now)
         }
+        isBehind = looked == Self.batch
         takeReports(now)
         for warning in kafka.takeWarnings() { report(warning) }
         expire(now)
@@ -153,7 +160,7 @@ final class RegistrarLoop {
     private func sleep(takesRequests: Bool) {
         mailbox.waker.prepareToSleep()
         let hasWork = takesRequests && !mailbox.isEmpty
-        _ = epoll.wait(timeout: hasWork ? .zero : .milliseconds(100))
+        _ = epoll.wait(timeout: hasWork || isBehind ? .zero : .milliseconds(100))
         mailbox.waker.awake()
         kafka.clearWakeUps()
     }
@@ -204,7 +211,7 @@ final class RegistrarLoop {
             let isAnswered = replies[first.request] == nil
             guard isAnswered || first.at <= now.monotonic else { break }
             if let reply = replies.removeValue(forKey: first.request) {
-                counters.expired += 1
+                counters.unacknowledged += 1
                 reply.resume(returning: .unacknowledged)
             }
             deadlinesDone += 1
@@ -223,7 +230,9 @@ final class RegistrarLoop {
             case .write(let record):
                 if !kafka.write(record) { desk.reported(record.ticket, offset: nil) }
             case .answer(let request, let answer):
-                replies.removeValue(forKey: request)?.resume(returning: answer)
+                guard let reply = replies.removeValue(forKey: request) else { break }
+                if answer == .unacknowledged { counters.unacknowledged += 1 }
+                reply.resume(returning: answer)
             case .writeAgain(let key, let handler, let partition, let offset):
                 writeAgain(key, handler, partition, offset)
             case .released(let partition):
@@ -280,6 +289,7 @@ final class RegistrarLoop {
         for fact in kafka.takeFacts() {
             switch fact {
             case .assigned(let assignments):
+                counters.isInGroup = true
                 for assignment in assignments {
                     ids[assignment.id] = assignment.partition
                     desk.assigned(assignment.partition, logEnd: assignment.logEnd)
@@ -294,6 +304,7 @@ final class RegistrarLoop {
             case .endOfPartition(let id):
                 if let partition = ids[id] { caughtUp(partition, now) }
             case .revoking(let gone):
+                counters.isInGroup = false
                 revoking = gone
                 for id in gone {
                     if let partition = ids[id] { desk.revoking(partition) }
@@ -301,6 +312,7 @@ final class RegistrarLoop {
                 perform(now)
                 if gone.isEmpty { kafka.completeRevoke(now: now) }
             case .lost(let gone):
+                counters.isInGroup = false
                 for id in gone {
                     guard let partition = ids.removeValue(forKey: id) else { continue }
                     desk.lost(partition)
@@ -310,6 +322,7 @@ final class RegistrarLoop {
                     "the group has given this registrar's partitions to others",
                     metadata: ["partitions": .stringConvertible(gone.count)])
             case .restartNeeded(let error):
+                counters.isInGroup = false
                 logger.warning("the consumer is restarted", metadata: ["cause": "\(error)"])
                 do { try kafka.restart(now: now) } catch {
                     return "the consumer cannot be started again: \(error)"
@@ -357,6 +370,7 @@ final class RegistrarLoop {
 
     private func publish(_ now: Now) {
         counters.owned = desk.ownedPartitions
+        counters.assigned = ids.count
         counters.registrations = desk.registrations
         counters.bytes = desk.bytes
         counters.underWay = desk.underWay

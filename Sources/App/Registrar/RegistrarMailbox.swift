@@ -16,9 +16,13 @@ struct OwnedHandlers: Sendable {
 struct RegistrarCounters: Sendable {
     var recordsRead: UInt64 = 0
     /// Requests that were told to try again since Kafka did not acknowledge them in time.
-    var expired: UInt64 = 0
+    var unacknowledged: UInt64 = 0
     var writtenAgain: UInt64 = 0
     var owned: [Int32] = []
+    /// How many partitions the group has given to this replica, those that are being read included.
+    var assigned = 0
+    /// Whether the group has said which partitions are this replica's; not during a rebalance.
+    var isInGroup = false
     var registrations = 0
     var bytes = 0
     var underWay = 0

@@ -80,7 +80,7 @@ package enum RegistrarMetrics {
         .single(
             "lamplighter_registrar_unacknowledged_total", .counter,
             "Writes that were answered 503 because Kafka had not acknowledged them in time."
-        ) { Int($0.counters.expired) },
+        ) { Int($0.counters.unacknowledged) },
         .single(
             "lamplighter_registrar_written_again_total", .counter,
             "Registrations and removals written again, since a former owner of their partition had written after them."

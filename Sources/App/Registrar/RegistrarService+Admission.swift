@@ -19,6 +19,10 @@ struct RequestAdmission: Sendable {
     let route: RegistrarRoute
     let asker: Asker
 
+    var isDevice: Bool {
+        if case .caller(let admission) = asker { admission.isOfDevice } else { false }
+    }
+
     var isReplica: Bool { if case .replica = asker { true } else { false } }
 
     /// Who pays for the memory that the request takes; empty for somebody who has not shown it.
@@ -39,6 +43,7 @@ extension RegistrarService {
             return .admitted(
                 HTTPAdmitted(
                     caller: admission.payer, isReplica: admission.isReplica,
+                    isDevice: admission.isDevice,
                     bodyBytesMax: bodyBytesMax(admission),
                     finding: admission))
         case .failure(let refusal):

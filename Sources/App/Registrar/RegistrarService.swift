@@ -66,6 +66,8 @@ struct RegistrarService: Sendable {
                 case KeyOwners.forwardedList: return await owners.ownedList(of: key)
                 case KeyOwners.forwardedClaim:
                     return try await claim(question, key, admission.route, caller)
+                case KeyOwners.forwardedRemoval:
+                    return try await removal(question, key, admission.route, caller)
                 default: break
                 }
             }
@@ -101,9 +103,11 @@ struct RegistrarService: Sendable {
             try AttestationBody(object)
         }
         try callers.checkChallenge(of: body, key)
-        // Nobody has shown who they are yet, so all have one rate, a tenth of a caller's: to verify an
-        // attestation takes about a millisecond.
-        guard rates.take(10, of: "attest", nil) == nil else {
+        // Nobody has shown who they are yet, so all have one rate, a tenth of a caller's, and one address a
+        // quarter of that: to verify an attestation takes about a millisecond.
+        guard rates.take(40, of: "attest from \(question.strangersAddress)", nil) == nil,
+            rates.take(10, of: "attest", nil) == nil
+        else {
             throw Problem(
                 .tooManyRequests, "too many apps attest themselves at once",
                 remedy: "wait, and send the same request again", retryAfterSeconds: 1)
@@ -143,6 +147,20 @@ struct RegistrarService: Sendable {
                 request)
         }
         return try await owners.claim(claim, request)
+    }
+
+    /// Removes a handler for another replica that no path names.
+    private func removal(
+        _ question: HTTPRequest, _ key: InstallationKey, _ route: RegistrarRoute,
+        _ caller: RegistrarCaller
+    ) async throws(Problem) -> RegistrarReply {
+        let request = try RegistrarRequest(question, route: route, caller: caller)
+        let body = try reader.read(question.body) { object throws(InvalidMember) in
+            try RemovalBody(object)
+        }
+        return try await owners.remove(
+            RegistrationDesk.Removal(key: key, handler: body.keyPart, below: body.below), nil,
+            request)
     }
 
     func take(
@@ -194,7 +212,7 @@ struct RegistrarService: Sendable {
             return try await owners.remove(
                 RegistrationDesk.Removal(
                     key: key, handler: tokenClass.keyPart(of: handler),
-                    below: request.belowSequence), tokenClass, request)
+                    below: request.belowSequence, tokenClass: tokenClass), tokenClass, request)
         case (.delete, .all(_, let tokenClass)):
             return try await removeAll(key, tokenClass, request)
         case (.delete, _): return try await removeAll(key, nil, request)

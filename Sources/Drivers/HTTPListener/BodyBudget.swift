@@ -17,6 +17,8 @@ final class BodyBudget: Sendable {
         /// A stranger's; others' are none of the budget's business.
         var address = ""
         var isReplica = false
+        /// One device, which has no more than a few requests at a time.
+        var isDevice = false
 
         var isStranger: Bool { caller.isEmpty }
     }
@@ -47,8 +49,12 @@ final class BodyBudget: Sendable {
         state = Mutex(State(free: bytes))
     }
 
-    /// What one caller may have: half; the strangers of one address, a 64th.
-    private func share(of payer: Payer) -> Int { payer.isStranger ? bytes / 64 : bytes / 2 }
+    /// What one caller may have: an eighth; a device, and the strangers of one address, a 64th; another
+    /// replica, half, since it speaks for many.
+    private func share(of payer: Payer) -> Int {
+        if payer.isReplica { return bytes / 2 }
+        return payer.isStranger || payer.isDevice ? bytes / 64 : bytes / 8
+    }
 
     /// All strangers together.
     private var strangersMax: Int { bytes / 8 }

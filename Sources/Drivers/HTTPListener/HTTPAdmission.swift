@@ -14,14 +14,18 @@ package struct HTTPAdmitted: Sendable {
     package var caller: String
     /// Another replica asks, for this caller of its own.
     package var isReplica: Bool
+    /// One device asks, for itself alone.
+    package var isDevice: Bool
     /// A longer body is refused.
     package var bodyBytesMax: Int
     /// What was found, for `HTTPRequest.admitted`.
     package var finding: any Sendable
 
     package init(
-        caller: String, isReplica: Bool = false, bodyBytesMax: Int, finding: any Sendable
+        caller: String, isReplica: Bool = false, isDevice: Bool = false, bodyBytesMax: Int,
+        finding: any Sendable
     ) {
+        self.isDevice = isDevice
         self.caller = caller
         self.isReplica = isReplica
         self.bodyBytesMax = bodyBytesMax

@@ -63,6 +63,8 @@ package struct HTTPRequest: Sendable {
     package var rawQuery = ""
     package var headers: HTTPHeaders
     package var body: [UInt8]
+    /// The address of somebody who has not shown who they are, as their shares are counted by; else empty.
+    package var strangersAddress = ""
     /// What `HTTPListenerSettings.admission` has found; nil where there is none.
     package var admitted: (any Sendable)?
 

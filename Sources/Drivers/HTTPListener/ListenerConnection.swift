@@ -317,11 +317,13 @@ final class ListenerConnection: ChannelInboundHandler {
         request?.question?.admitted = admitted.finding
         request?.bodyBytesMax = admitted.bodyBytesMax
         if !admitted.caller.isEmpty { admission.connections.becameKnown(place) }
-        var payer = BodyBudget.Payer(caller: admitted.caller, isReplica: admitted.isReplica)
+        var payer = BodyBudget.Payer(
+            caller: admitted.caller, isReplica: admitted.isReplica, isDevice: admitted.isDevice)
         if payer.isStranger {
             payer.address = PeerShares.name(
                 of: admission.proxies.client(
                     of: address, forwardedFor: question.headers.values(TrustedProxies.header)))
+            request?.question?.strangersAddress = payer.address
         }
         let bytes = announced + BodyBudget.requestBytes
         request?.taken = (bytes, payer)
@@ -437,8 +439,7 @@ final class ListenerConnection: ChannelInboundHandler {
                 .head(HTTPResponseHead(version: .http1_1, status: status, headers: headers))),
             promise: nil)
         if head.method != .HEAD {
-            let body = ByteBuffer(bytes: answer.body)
-            context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+            write(ByteBuffer(bytes: answer.body), context)
         }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
         isWriting = false
@@ -454,6 +455,24 @@ final class ListenerConnection: ChannelInboundHandler {
 
     /// What is shorter is with the kernel at once.
     private static let shortAnswer = 4096
+    private static let part = 64 << 10
+
+    /// Writes a body in parts, so that it is known whether its client reads.
+    private func write(_ body: ByteBuffer, _ context: ChannelHandlerContext) {
+        var rest = body
+        while let part = rest.readSlice(length: min(Self.part, rest.readableBytes)),
+            part.readableBytes > 0
+        {
+            var promise: EventLoopPromise<Void>?
+            if let place, body.readableBytes > Self.shortAnswer {
+                promise = eventLoop.makePromise()
+                promise!.futureResult.assumeIsolated().whenSuccess { [self] in
+                    shared.admission?.connections.answerMoved(place, bytes: part.readableBytes)
+                }
+            }
+            context.write(wrapOutboundOut(.body(.byteBuffer(part))), promise: promise)
+        }
+    }
 
     private func answered(_ result: Result<Void, any Error>) {
         writing.clear()

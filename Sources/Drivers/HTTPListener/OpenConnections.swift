@@ -113,6 +113,16 @@ final class OpenConnections: Sendable {
         for channel in gone { channel.close(promise: nil) }
     }
 
+    /// So many bytes of the answer are with the kernel: its client reads.
+    func answerMoved(_ id: ID, bytes: Int) {
+        state.withLock { state in
+            guard let unread = state.entries[id]?.unread, unread > 0 else { return }
+            state.entries[id]!.unread = max(0, unread - bytes)
+            state.entries[id]!.unreadSince = .now()
+            state.unread -= min(unread, bytes)
+        }
+    }
+
     func answerEnded(_ id: ID) { state.withLock { Self.forgetAnswer(id, &$0) } }
 
     private static func forgetAnswer(_ id: ID, _ state: inout State) {

@@ -53,6 +53,19 @@ package struct AccessAdmission: Sendable {
     /// Without its body.
     let request: AccessRequest
 
+    /// Whether who asks may write one installation alone.
+    package var isOfDevice: Bool {
+        switch finding {
+        case .caller(let caller, _):
+            if case .some(let names) = caller.rights.installations {
+                names.count <= 1
+            } else {
+                false
+            }
+        case .assertion: true
+        }
+    }
+
     /// Names who asks, as `Caller.id` does.
     package var callerID: String {
         switch finding {

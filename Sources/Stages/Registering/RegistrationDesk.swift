@@ -47,11 +47,17 @@ package struct RegistrationDesk {
         package var handler: String
         /// Removes only what was written with a sequence below; nil removes whatever is there.
         package var below: Int64?
+        /// Removes only a handler of this class; nil removes one of any.
+        package var tokenClass: RegistrationClass?
 
-        package init(key: InstallationKey, handler: String, below: Int64? = nil) {
+        package init(
+            key: InstallationKey, handler: String, below: Int64? = nil,
+            tokenClass: RegistrationClass? = nil
+        ) {
             self.key = key
             self.handler = handler
             self.below = below
+            self.tokenClass = tokenClass
         }
     }
 
@@ -253,9 +259,21 @@ package struct RegistrationDesk {
     package mutating func take(_ record: Record) {
         guard let end = partitions[record.partition]?.state.end else { return }
         partitions[record.partition]!.state.end = max(end, record.offset + 1)
+        outdate(record)
         remember(
             record.summary, of: name(record.key, record.handler), record.key, in: record.partition,
             RecordStanding(offset: record.offset, owner: owner(of: record), order: record.order))
+    }
+
+    /// A record that says it is a later owner's, while this one owns the partition: its writer's clock is
+    /// ahead, or somebody else wrote it. It stands, but what this owner writes from here on was asked for
+    /// with that record read, and must stand over it: otherwise each would be written again without end.
+    private mutating func outdate(_ record: Record) {
+        guard let ownership = partitions[record.partition]?.state.ownership,
+            let other = record.owner, other > ownership, record.offset >= ownership.since
+        else { return }
+        partitions[record.partition]!.state.ownership = Ownership(
+            since: record.offset + 1, seconds: max(ownership.seconds, other.seconds))
     }
 
     /// A registrar of a version before says nothing of its ownership. What another one writes while this
@@ -424,6 +442,10 @@ package struct RegistrationDesk {
         let waiting = pending[name]
         let order = removal.below.map(ClientOrder.below) ?? .none
         let current = waiting.map(\.summary) ?? row(name, in: partition)?.summary
+        if let wanted = removal.tokenClass, let stored = current?.tokenClass, stored != wanted {
+            // There is none of this name in that class.
+            return answer(request, .removed)
+        }
         if current == nil, let waiting, writes[waiting.ticket]!.order == order {
             // A tombstone that is under way must be safe before anybody is told.
             writes[waiting.ticket]!.requests.append((request, true))

@@ -217,7 +217,8 @@ package struct SnapshotReader {
                     remedy: "split them by handler")
             }
             targets.append(try target(element, tokenClass, at: place))
-            subjects += max(1, targets.last!.shows.reduce(0) { $0 + $1.subjects.count })
+            // One that names a kind alone takes as much of a worker as one with a subject.
+            subjects += max(1, targets.last!.shows.reduce(0) { $0 + max(1, $1.subjects.count) })
             guard subjects <= limits.subjectsMax else {
                 throw InvalidMember(
                     pointer, "there are more than \(limits.subjectsMax) subjects",
