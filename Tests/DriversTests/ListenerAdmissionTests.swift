@@ -224,7 +224,7 @@ internal import Testing
         await fixture.end()
     }
 
-    @Test func `the bodies of all connections have one budget, and one caller half of it`()
+    @Test func `the bodies of all connections have one budget, and one caller a share of it`()
         async throws
     {
         let fixture = Self.fixture { limits in
