@@ -80,7 +80,7 @@ private struct BookBench: ~Copyable {
     }
 }
 
-@Suite struct `The state of pushes` {
+@Suite struct `The pipeline state` {
     @Test func `the state knows one push of each key of a token`() {
         var bench = BookBench()
         let plain = [bench.push(), bench.push()]
