@@ -104,17 +104,17 @@ struct KeyOwners: Sendable {
         _ local: (Int32) async throws(Problem) -> RegistrarReply?
     ) async throws(Problem) -> RegistrarReply {
         let deadline = request.arrivedAt + patience
+        // What an owner has said that could not do it: it knows why.
+        var refused: RegistrarReply?
         repeat {
             if let partition = directory.partition(of: key) {
                 if let reply = try await local(partition) { return reply }
                 if !request.isForwarded, let url = directory.url(of: partition), url != ownURL {
                     var passed = request
                     if let body { passed.body = body() }
-                    if let reply = await forward(passed, to: url, as: kind),
-                        reply.status != 503, reply.status != 401
-                    {
-                        return reply
-                    }
+                    let reply = await forward(passed, to: url, as: kind)
+                    if let reply, reply.status != 503, reply.status != 401 { return reply }
+                    if let reply, reply.status == 503 { refused = reply }
                 }
                 if request.isForwarded { break }
             }
@@ -122,6 +122,7 @@ struct KeyOwners: Sendable {
             directory.refresh()
             try? await Task.sleep(for: Self.pause)
         } while ContinuousClock.now < deadline
+        if let refused { return refused }
         throw directory.isKnown
             ? .unavailable("the owner of this registration is changing")
             : .unavailable("Kafka does not answer")
