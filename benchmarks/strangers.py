@@ -118,7 +118,8 @@ class Caller:
     def __init__(self, port, key):
         self.port = port
         self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self.sequence = 0
+        # Above those of the callers before.
+        self.sequence = int(time.time() * 1000)
         self.connection = None
 
     def register(self, is_fresh):
