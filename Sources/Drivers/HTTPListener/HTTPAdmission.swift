@@ -53,7 +53,7 @@ struct ListenerAdmission: Sendable {
         self.refused = refused
         connections = OpenConnections(
             connectionsMax: limits.connectionsMax,
-            strangersMax: max(1, limits.connectionsMax / 4), unreadMax: limits.unreadBytesMax)
+            strangersMax: max(1, limits.connectionsMax / 8), unreadMax: limits.unreadBytesMax)
         budget = BodyBudget(bytes: limits.bodyBytesOfAllMax)
         drains = DrainedBytes()
     }
