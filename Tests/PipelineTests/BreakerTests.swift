@@ -115,6 +115,24 @@ internal import Testing
         #expect(fixture.deliverAll().count == 10)
     }
 
+    /// After how many seconds each of so many probes goes, of which all are answered so.
+    private static func waits(
+        _ count: Int, on fixture: PipelineFixture, _ status: UInt16, _ reason: APNSReason
+    ) -> [Int] {
+        (0..<count).map { _ in
+            var seconds = 0
+            var probe: [SentPush] = []
+            while probe.isEmpty, seconds < 1000 {
+                fixture.pass(.seconds(1))
+                seconds += 1
+                probe = fixture.take()
+            }
+            #expect(probe.count == 1)
+            for push in probe { fixture.answer(push, status, reason) }
+            return seconds
+        }
+    }
+
     /// What Apple measures in tens of minutes.
     private static let slowlyCured: [(UInt16, APNSReason)] = [
         (429, .tooManyProviderTokenUpdates), (403, .expiredProviderToken),
@@ -130,19 +148,7 @@ internal import Testing
             $0.breakerBackoff = Backoff(least: .milliseconds(100), most: .seconds(900))
         }
         for push in fixture.take(5) { fixture.answer(push, status, reason) }
-        var waits: [Int] = []
-        for _ in 0..<8 {
-            var seconds = 0
-            var probe: [SentPush] = []
-            while probe.isEmpty, seconds < 1000 {
-                fixture.pass(.seconds(1))
-                seconds += 1
-                probe = fixture.take()
-            }
-            #expect(probe.count == 1)
-            waits.append(seconds)
-            for push in probe { fixture.answer(push, status, reason) }
-        }
+        let waits = Self.waits(8, on: fixture, status, reason)
         #expect(waits.allSatisfy { (20...901).contains($0) }, "\(waits)")
         #expect(waits.reduce(0, +) > 8 * 60, "\(waits)")
         #expect(fixture.counters.poolBreakersOpened == 1)
@@ -164,19 +170,7 @@ internal import Testing
             $0.breakerBackoff = Backoff(least: .milliseconds(100), most: .seconds(900))
         }
         for push in fixture.take() { fixture.answer(push, status, reason) }
-        var waits: [Int] = []
-        for _ in 0..<20 {
-            var seconds = 0
-            var probe: [SentPush] = []
-            while probe.isEmpty, seconds < 1000 {
-                fixture.pass(.seconds(1))
-                seconds += 1
-                probe = fixture.take()
-            }
-            #expect(probe.count == 1)
-            waits.append(seconds)
-            for push in probe { fixture.answer(push, status, reason) }
-        }
+        let waits = Self.waits(20, on: fixture, status, reason)
         #expect(waits.allSatisfy { $0 <= 90 }, "\(waits)")
         // Not much more often than is of use.
         #expect(waits.suffix(8).reduce(0, +) > 8 * 20, "\(waits)")

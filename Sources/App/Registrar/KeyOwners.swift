@@ -30,7 +30,9 @@ struct KeyOwners: Sendable {
     static let forwardedHandler = "handler"
     static let forwardedList = "list"
     static let forwardedClaim = "claim"
+    /// Of a record that no path names, as `KeyPartBody` does.
     static let forwardedRemoval = "removal"
+    static let forwardedRecord = "record"
     private static let pause = Duration.milliseconds(100)
 
     /// A handler of an installation, wherever it is.
@@ -153,19 +155,8 @@ struct KeyOwners: Sendable {
         _ removal: RegistrationDesk.Removal, _ tokenClass: RegistrationClass?,
         _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
-        var kind = Self.forwardedHandler
-        var passed = self.passed(
+        let (passed, kind) = self.passed(
             request, .delete, removal.key, removal.handler, tokenClass, below: removal.below)
-        if removal.handler == InstallationClaim.handler {
-            // It has no path of its own.
-            kind = Self.forwardedClaim
-            passed = Self.passed(request, about: removal.key, ClaimBody(nil).json)
-        } else if !Self.isNamed(removal.handler, by: passed.target) {
-            kind = Self.forwardedRemoval
-            passed = Self.passed(
-                request, about: removal.key,
-                RemovalBody(keyPart: removal.handler, below: removal.below).json)
-        }
         return try await ask(
             removal.key.recordKey(handler: removal.handler), passed, as: kind
         ) { partition throws(Problem) in
@@ -203,23 +194,13 @@ struct KeyOwners: Sendable {
         return passed
     }
 
-    /// Whether a path means the record with this part in its key. Others may write any.
-    private static func isNamed(_ keyPart: String, by target: String) -> Bool {
-        let path = String(target.prefix { $0 != "?" })
-        guard case .handler(_, let tokenClass, let handler) = try? RegistrarRoute(path: path) else {
-            return false
-        }
-        return tokenClass.keyPart(of: handler) == keyPart
-    }
-
     /// What is stored of a handler, with token IDs in place of tokens.
     func stored(
         _ key: InstallationKey, _ keyPart: String, _ tokenClass: RegistrationClass?,
         _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
-        let passed = self.passed(request, .get, key, keyPart, tokenClass, below: nil)
-        guard Self.isNamed(keyPart, by: passed.target) else { throw Self.unreadable }
-        return try await ask(key.recordKey(handler: keyPart), passed) {
+        let (passed, kind) = self.passed(request, .get, key, keyPart, tokenClass, below: nil)
+        return try await ask(key.recordKey(handler: keyPart), passed, as: kind) {
             partition throws(Problem) in
             // Between the question where a record is and its reading it may be replaced.
             for _ in 0..<3 {
@@ -244,21 +225,29 @@ struct KeyOwners: Sendable {
         }
     }
 
+    /// How another replica is asked for a record, or for its removal: by its path, if there is one.
     private func passed(
         _ request: RegistrarRequest, _ method: HTTPRequest.Method, _ key: InstallationKey,
         _ keyPart: String, _ tokenClass: RegistrationClass?, below: Int64?
-    ) -> RegistrarRequest {
-        var passed = request
-        passed.method = method
-        passed.body = []
+    ) -> (RegistrarRequest, kind: String) {
         // The class in the path names the default handler; for another one any class would do.
         let handler = RegistrationClass.handler(keyPart: keyPart)
         let word =
             tokenClass
             ?? RegistrationClass.allCases.first { keyPart == $0.keyPart(of: handler) } ?? .controls
+        guard RegistrationClass.isHandlerName(handler), word.keyPart(of: handler) == keyPart else {
+            let body = KeyPartBody(keyPart: keyPart, below: below)
+            return (
+                Self.passed(request, about: key, body.json),
+                method == .delete ? Self.forwardedRemoval : Self.forwardedRecord
+            )
+        }
+        var passed = request
+        passed.method = method
+        passed.body = []
         passed.target = RegistrarRequest.base(of: key) + "/\(word.rawValue)/\(handler)"
         if let below { passed.target += "?belowSequence=\(below)" }
-        return passed
+        return (passed, Self.forwardedHandler)
     }
 
     private static func reply(

@@ -62,14 +62,9 @@ struct RegistrarService: Sendable {
                     remedy: "send the request again")
             }
             if let key = admission.route.installation {
-                switch passed.kind {
-                case KeyOwners.forwardedList: return await owners.ownedList(of: key)
-                case KeyOwners.forwardedClaim:
-                    return try await claim(question, key, admission.route, caller)
-                case KeyOwners.forwardedRemoval:
-                    return try await removal(question, key, admission.route, caller)
-                default: break
-                }
+                let reply = try await passedOn(
+                    passed.kind, question, key, admission.route, caller)
+                if let reply { return reply }
             }
         }
         guard let key = admission.route.installation else {
@@ -132,35 +127,36 @@ struct RegistrarService: Sendable {
             ]))
     }
 
-    /// What another replica asks of a claim in this one's partitions: to note it, or without one to remove it.
-    private func claim(
-        _ question: HTTPRequest, _ key: InstallationKey, _ route: RegistrarRoute,
+    /// Answers what another replica asks and no path says; nil for a request that its path says.
+    private func passedOn(
+        _ kind: String, _ question: HTTPRequest, _ key: InstallationKey, _ route: RegistrarRoute,
         _ caller: RegistrarCaller
-    ) async throws(Problem) -> RegistrarReply {
-        let request = try RegistrarRequest(question, route: route, caller: caller)
-        let body = try reader.read(question.body) { object throws(InvalidMember) in
-            try ClaimBody(object)
+    ) async throws(Problem) -> RegistrarReply? {
+        func body<Body>(
+            _ read: (JSONObject) throws(InvalidMember) -> Body
+        ) throws(Problem) -> Body {
+            try reader.read(question.body, read)
         }
-        guard let claim = body.claim(of: key) else {
+        let request = try RegistrarRequest(question, route: route, caller: caller)
+        switch kind {
+        case KeyOwners.forwardedList: return await owners.ownedList(of: key)
+        case KeyOwners.forwardedClaim:
+            return try await owners.claim(
+                try body(ClaimBody.init).claim(of: key), request)
+        case KeyOwners.forwardedRemoval:
+            let named = try body(KeyPartBody.init)
             return try await owners.remove(
-                RegistrationDesk.Removal(key: key, handler: InstallationClaim.handler), nil,
-                request)
+                RegistrationDesk.Removal(key: key, handler: named.keyPart, below: named.below),
+                nil, request)
+        case KeyOwners.forwardedRecord:
+            return try await owners.stored(
+                key, try body(KeyPartBody.init).keyPart, nil, request)
+        case KeyOwners.forwardedHandler where question.method != .post: return nil
+        default:
+            throw Problem(
+                .invalid, "registrars of this version pass no such request on",
+                remedy: "run all registrars in one version")
         }
-        return try await owners.claim(claim, request)
-    }
-
-    /// Removes a handler for another replica that no path names.
-    private func removal(
-        _ question: HTTPRequest, _ key: InstallationKey, _ route: RegistrarRoute,
-        _ caller: RegistrarCaller
-    ) async throws(Problem) -> RegistrarReply {
-        let request = try RegistrarRequest(question, route: route, caller: caller)
-        let body = try reader.read(question.body) { object throws(InvalidMember) in
-            try RemovalBody(object)
-        }
-        return try await owners.remove(
-            RegistrationDesk.Removal(key: key, handler: body.keyPart, below: body.below), nil,
-            request)
     }
 
     func take(

@@ -352,7 +352,7 @@ struct Diagnosis {
         }
     }
 
-    /// APNs takes no more pushes to these tokens for the moment, and each is asked again later and later.
+    /// APNs takes no more pushes to these tokens for the moment, and each of theirs is tried again after a longer wait.
     private mutating func checkCoolDowns() {
         let (now, before) = (status.counters, status.earlier.counters)
         let cooled = now.cooledDown - before.cooledDown

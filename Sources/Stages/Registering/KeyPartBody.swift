@@ -4,13 +4,14 @@
 internal import PushModel
 package import Simdjson
 
-/// What one registrar tells another of a handler that it is to remove, where no path names it: others may
-/// have written a record under any part of a key.
-package struct RemovalBody: Hashable, Sendable {
+/// Names a record to another registrar that no path names: an installation's claim, or what others have
+/// written under a part of a key that is no handler's name.
+package struct KeyPartBody: Hashable, Sendable {
     package var keyPart: String
+    /// If it is to be removed, only with a sequence below; nil for any.
     package var below: Int64?
 
-    package init(keyPart: String, below: Int64?) {
+    package init(keyPart: String, below: Int64? = nil) {
         self.keyPart = keyPart
         self.below = below
     }
@@ -18,7 +19,7 @@ package struct RemovalBody: Hashable, Sendable {
     package init(_ object: JSONObject) throws(InvalidMember) {
         guard let keyPart = SnapshotReader.member(object, "keyPart")?.string else {
             throw InvalidMember(
-                "", "it names no handler",
+                "", "it names no record",
                 remedy: "replace the registrar that sent it by this version")
         }
         self.keyPart = String(decoding: keyPart, as: UTF8.self)
