@@ -79,6 +79,15 @@ class Registrars(Processes):
         _, _, page = request(self.healths[name], "GET", "/metrics")
         return sum(map(float, re.findall(rf"^{re.escape(series)}(?:[{{,].*)? (\S+)$", page, re.M)))
 
+    def produce(self, key, value, topic="lamplighter.registrations"):
+        """Writes a record as a program that is not ours does."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random"})
+        producer.produce(topic, key=key, value=json.dumps(value))
+        if producer.flush(PATIENCE):
+            raise AssertionError(f"Kafka has not taken a record of {topic}")
+
     def reader(self, topic):
         """A Kafka client that is not ours, and the partitions of a topic."""
         # Benchmarks, which read no topic, do without it.

@@ -58,6 +58,42 @@ class Replicas(ReplicaTest):
         self.assertEqual(owned, [True] * 3)
 
 
+    def test_what_others_wrote_is_shown_and_removed_by_any_replica(self):
+        handlers = ["default", "..", "default.widgets", "Plain"]
+        for number in range(6):
+            for handler in handlers:
+                self.registrars.produce(
+                    f"production/{APP}/F{number}/{handler}", {"v": 1, "targets": [
+                        {"class": "control", "token": "00fc13", "shows": [{"kind": "door", "subjects": ["door-1"]}]}]})
+        for number in range(6):
+            path = f"{INSTALLATION}/F{number}"
+            for name in self.NAMES:
+                shown = self.registrars.wait_for("all handlers", lambda name=name, path=path: self.shown(
+                    name, path, len(handlers)))
+                self.assertTrue(all(each["targets"] for each in shown))
+        for number in range(6):
+            path = f"{INSTALLATION}/F{number}"
+            self.assertEqual(self.registrars.ask(self.NAMES[number % 3], "DELETE", path)[0], 204)
+            for name in self.NAMES:
+                self.assertEqual(self.shown(name, path, 0), [])
+
+    def shown(self, name, path, count):
+        """The handlers that a registrar shows, if they are so many."""
+        status, _, shown = self.registrars.ask(name, "GET", path)
+        return shown["handlers"] if status == 200 and len(shown["handlers"]) == count else None
+
+    def test_a_replica_is_ready_only_once_it_answers(self):
+        for name in self.NAMES:
+            self.registrars.kill(name)
+        # What the dead have announced is in Kafka still.
+        self.registrars.start_registrar("one", has_others=True)
+        self.registrars.wait_until_ready("one")
+        for number in range(16):
+            status, _, _ = self.registrars.ask(
+                "one", "PUT", f"{INSTALLATION}/R{number}/controls/Door", {"sequence": 1, "targets": controls("door-1")})
+            self.assertEqual(status, 200)
+
+
 class Losses(ReplicaTest):
     """Registrars that are killed, and stopped for longer than their session"""
 

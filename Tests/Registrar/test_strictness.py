@@ -51,6 +51,8 @@ class Strictness(OneRegistrar):
             (400, "badRequest", f"G(T {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             (400, "badRequest", f"PUT {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
              "Transfer-Encoding: chunked\r\n\r\n{}"),
+            (400, "badRequest", f"PUT {target} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
+             "2\r\n{}\r\n0\r\n\r\n"),
             (417, "expectationFailed", f"PUT {target} HTTP/1.1\r\nHost: localhost\r\nExpect: more\r\n\r\n"),
             (431, "headerTooLarge", f"GET {target} HTTP/1.1\r\nHost: localhost\r\nX: {'x' * 20_000}\r\n\r\n"),
         ]:

@@ -340,6 +340,15 @@ private typealias Desk = `A registration desk`
         #expect(Self.refused(targets: "\(two),\(two)") == "/targets")
     }
 
+    @Test func `a kind without subjects counts as one that has one`() {
+        func target(_ kinds: Int) -> String {
+            let shows = (0..<kinds).map { #"{"kind":"k\#($0)"}"# }.joined(separator: ",")
+            return #"{"token":"00","shows":[\#(shows)]}"#
+        }
+        #expect(Self.refused(targets: target(3)) == nil)
+        #expect(Self.refused(targets: target(4)) != nil)
+    }
+
     @Test func `a target without subjects counts as one that has one`() {
         let target = #"{"token":"00","shows":[]}"#
         #expect(Self.refused(targets: "\(target),\(target),\(target)") == nil)

@@ -35,7 +35,8 @@ enum RequestHeadRules {
         // The rest is HTTP/1.1's.
         guard !isOfOldVersion(head) else { return nil }
         if let coding = headers.all("Transfer-Encoding"), coding.lowercased() != "chunked" {
-            return Refusal(status: 501, reason: "a body has no transfer coding but chunked here")
+            return Refusal(
+                status: 400, reason: "a body has no transfer coding but chunked here")
         }
         if hosts == 0 { return Refusal(status: 400, reason: "the request has no Host") }
         for expectation in headers.values("Expect")
