@@ -64,9 +64,23 @@ import Testing
         properties: [String: String], timeout: String
     ) throws {
         var settings = settings(properties)
-        settings.endsWritesWithSession = true
+        settings.boundsWaitsBySession = true
         let producer = try settings.configuration(for: .producer)
         #expect(producer.value(of: "message.timeout.ms") == timeout)
+        try settings.validate()
+    }
+
+    @Test(arguments: [
+        ([:], "30000"), (["session.timeout.ms": "90000"], "90000"),
+        (["max.poll.interval.ms": "120000"], "120000"),
+    ])
+    func `where it is wanted a request to join is given up after half a minute or a session`(
+        properties: [String: String], interval: String
+    ) throws {
+        var settings = settings(properties)
+        settings.boundsWaitsBySession = true
+        let consumer = try settings.configuration(for: .events)
+        #expect(consumer.value(of: "max.poll.interval.ms") == interval)
         try settings.validate()
     }
 

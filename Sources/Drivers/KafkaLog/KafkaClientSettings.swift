@@ -20,8 +20,9 @@ package struct KafkaClientSettings: Sendable {
     let tokens: TokenSource?
     /// Whether a record that is not written within two thirds of the group's session is given up, whatever
     /// `message.timeout.ms` is: a member that has lost its partitions without knowing it has nothing left to
-    /// write then by the time others have them.
-    package var endsWritesWithSession = false
+    /// write then by the time others have them. And whether a member that is not let into its group asks again
+    /// after half a minute, or a session if that is longer, unless `max.poll.interval.ms` is set.
+    package var boundsWaitsBySession = false
 
     package init(bootstrap: String, group: String, properties: [String: String] = [:]) {
         self.init(
@@ -129,17 +130,29 @@ package struct KafkaClientSettings: Sendable {
         }
         merged["bootstrap.servers"] = bootstrap
         if [.events, .table, .records].contains(role) { merged["group.id"] = group }
-        if role == .producer, endsWritesWithSession {
+        if role == .producer, boundsWaitsBySession {
             merged["message.timeout.ms"] = "\(writeTimeout(merged))"
+        }
+        if role == .events, boundsWaitsBySession, merged[Self.pollInterval] == nil {
+            // As long waits a consumer for the answer to its request to join (librdkafka's default is five
+            // minutes), and the coordinator for a member that does not join again.
+            merged[Self.pollInterval] = "\(max(30_000, session(merged)))"
         }
         return merged
     }
 
+    private static let pollInterval = "max.poll.interval.ms"
+
+    /// In milliseconds.
+    private func session(_ merged: [String: String]) -> Int {
+        let name = "session.timeout.ms"
+        let session = merged[name] ?? Role.events.defaults(isStatic: isStaticMember)[name]
+        return session.flatMap { Int($0) } ?? 0
+    }
+
     /// In milliseconds.
     private func writeTimeout(_ producer: [String: String]) -> Int {
-        let name = "session.timeout.ms"
-        let session = producer[name] ?? Role.events.defaults(isStatic: isStaticMember)[name]
-        let most = max(1, (session.flatMap { Int($0) } ?? 0) * 2 / 3)
+        let most = max(1, session(producer) * 2 / 3)
         let own = producer["message.timeout.ms"].flatMap { Int($0) } ?? 0
         return own > 0 ? min(own, most) : most
     }

@@ -78,7 +78,7 @@ extension Configuration {
         }
         var settings = KafkaClientSettings(
             bootstrap: kafka.bootstrap, group: registrarGroup, properties: properties)
-        settings.endsWritesWithSession = true
+        settings.boundsWaitsBySession = true
         return settings
     }
 
