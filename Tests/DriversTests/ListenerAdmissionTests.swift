@@ -50,6 +50,29 @@ internal import Testing
         await fixture.end()
     }
 
+    @Test func `a stranger gets one long answer a connection, and a caller any number`()
+        async throws
+    {
+        let long = HTTPAnswer.text(String(repeating: "x", count: 100_000))
+        let fixture = ListenerFixture(
+            answer: long, priority: .normal,
+            admission: ListenerFixture.Admission { question in
+                let name = question.headers["authorization"] ?? ""
+                return .admitted(HTTPAdmitted(caller: name, bodyBytesMax: 0, finding: name))
+            })
+        let port = try fixture.port
+        func answers(to requests: String) throws -> Int {
+            let client = try RawHTTPClient(port: port)
+            client.send(requests)
+            return (client.receive() ?? "").components(separatedBy: "HTTP/1.1 200 ").count - 1
+        }
+        let head = "GET /here HTTP/1.1\r\nHost: localhost\r\n"
+        let last = head + "Authorization: me\r\nConnection: close\r\n\r\n"
+        #expect(try answers(to: head + "\r\n" + last) == 1)
+        #expect(try answers(to: head + "Authorization: me\r\n\r\n" + last) == 2)
+        await fixture.end()
+    }
+
     @Test(arguments: ["Transfer-Encoding: chunked", "Content-Length: 9223372036854775807"])
     func `a body without a known end ends with the refusal`(header: String) async throws {
         let fixture = Self.fixture()
@@ -157,6 +180,7 @@ internal import Testing
         let known = try RawHTTPClient(port: port)
         known.send(Self.put(2, by: "me") + "ok")
         #expect(known.receive { $0.hasSuffix("\r\n\r\nok\n") } != nil)
+        // Beyond 64 that wait the oldest are closed.
         let floods = try (0..<100).map { _ in try HeldConnection(port: port) }
         for _ in 0..<20 {
             let answer = try RawHTTPClient.request(

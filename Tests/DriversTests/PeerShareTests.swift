@@ -211,4 +211,16 @@ internal import Testing
     ) {
         #expect(PeerShares.name(of: address) == name)
     }
+
+    @Test func `an address is doubtful for ten seconds after a stranger's connection`() {
+        let shares = PeerShares(HTTPListenerSettings.Limits())
+        let now = NIODeadline.now()
+        for name in ["caller", "stranger"] {
+            #expect(shares.take(for: name, now: now) && shares.take(for: name, now: now))
+            shares.giveBack(of: name, isStrangers: name == "stranger", now: now)
+        }
+        #expect(shares.isDoubtful("stranger", now: now + .seconds(9)))
+        #expect(!shares.isDoubtful("stranger", now: now + .seconds(10)))
+        for name in ["caller", "nobody"] { #expect(!shares.isDoubtful(name, now: now)) }
+    }
 }

@@ -157,6 +157,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         }
         settings.limits.bodyBytesMax = limits.bodyBytesMax
         settings.limits.connectionsMax = connectionsMax
+        settings.limits.waitingConnectionsMax = connectionsMax
         // Behind one address there may be all phones: who gives way to a newcomer is for the listener's
         // admission to say.
         settings.limits.connectionsPerPeerMax = .max
@@ -183,11 +184,12 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         return listener(settings, purpose: "for registrations") { await service.answer($0) }
     }
 
-    /// Callers' connections: what the process may open, but for files, Kafka's brokers, other replicas
-    /// and probes.
+    /// Callers' connections, and as many that wait: what the process may open, but for files, Kafka's brokers,
+    /// other replicas and probes.
     private var connectionsMax: Int {
         let descriptors = ProcessUsage.raiseFileDescriptorsMax() ?? 1024
-        return max(64, min(Self.connectionsOfCallersMax, descriptors - Self.keptDescriptors))
+        let connections = (descriptors - Self.keptDescriptors) / 2
+        return max(64, min(Self.connectionsOfCallersMax, connections))
     }
 
     private func listener(

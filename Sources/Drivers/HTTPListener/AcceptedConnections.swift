@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
 internal import NIOCore
 
 /// The connections of a listener, on its event loop: no more are accepted than there may be, and they end
-/// with the listener, each after the answer that is under way.
+/// with the listener, each after the answer that is under way. Where newcomers take the places of others, all
+/// are accepted at once, and opened a few at a time.
 final class AcceptedConnections: ChannelDuplexHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
@@ -12,9 +14,15 @@ final class AcceptedConnections: ChannelDuplexHandler {
     typealias OutboundOut = Never
 
     private let connectionsMax: Int
+    /// Those that are not opened yet; nil where each is opened as it comes.
+    private var waiting: WaitingConnections<any Channel>?
+    private let newcomers: Newcomers?
     private let ended: EventLoopPromise<Void>
     private var channels: [ObjectIdentifier: any Channel] = [:]
-    private var port: (any Channel)?
+    private var context: ChannelHandlerContext?
+    private var port: (any Channel)? { context?.channel }
+    private let eventLoop: any EventLoop
+    private lazy var opening = Deadline(on: eventLoop) { [unowned self] in openWaiting() }
     private var answers = 0
     private(set) var isEnding = false
     /// Why there is no port.
@@ -22,16 +30,31 @@ final class AcceptedConnections: ChannelDuplexHandler {
     private var lastError: (any Error)?
     private var isReadWanted = false
 
-    /// - Parameter connectionsMax: further ones wait in the system's queue.
-    init(connectionsMax: Int, eventLoop: any EventLoop) {
+    /// What decides who is opened when.
+    struct Newcomers {
+        let waiting: WaitingConnections<any Channel>
+        /// Whether connections from there have ended lately on which nobody had shown who they are.
+        let isDoubtful: (_ peer: String) -> Bool
+        let timeUntilRoom: () -> Duration
+    }
+
+    /// - Parameters:
+    ///   - connectionsMax: further ones wait in the system's queue, or here.
+    ///   - newcomers: nil where each connection is opened as it comes.
+    init(connectionsMax: Int, newcomers: Newcomers?, eventLoop: any EventLoop) {
         self.connectionsMax = connectionsMax
+        self.newcomers = newcomers
+        waiting = newcomers?.waiting
+        self.eventLoop = eventLoop
         ended = eventLoop.makePromise()
     }
 
     /// When all have ended, and no answer is being made; it fails if the port did.
     var end: EventLoopFuture<Void> { ended.futureResult }
 
-    func handlerAdded(context: ChannelHandlerContext) { port = context.channel }
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelActive(context: ChannelHandlerContext) {
         context.fireChannelActive()
@@ -40,6 +63,22 @@ final class AcceptedConnections: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let channel = unwrapInboundIn(data)
+        guard let newcomers else { return open(channel, context) }
+        let peer = PeerShares.name(of: Self.ipAddress(of: channel))
+        waiting?.append(channel, isDoubtful: newcomers.isDoubtful(peer), now: .now())
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if !opening.isSet { openWaiting() }
+        context.fireChannelReadComplete()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        guard waiting != nil || channels.count < connectionsMax else { return isReadWanted = true }
+        context.read()
+    }
+
+    private func open(_ channel: any Channel, _ context: ChannelHandlerContext) {
         let id = ObjectIdentifier(channel)
         channels[id] = channel
         channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
@@ -50,12 +89,54 @@ final class AcceptedConnections: ChannelDuplexHandler {
             }
             endIfOver()
         }
-        context.fireChannelRead(data)
+        context.fireChannelRead(wrapInboundOut(channel))
     }
 
-    func read(context: ChannelHandlerContext) {
-        guard channels.count < connectionsMax else { return isReadWanted = true }
-        context.read()
+    /// Opens a few, and the others after what the connections that are open have received meanwhile.
+    private func openWaiting() {
+        guard let context, !isEnding else { return }
+        for channel in waiting?.givenUp(now: .now()) ?? [] { channel.close(promise: nil) }
+        // NIO looks at its sockets once no task is due.
+        var pause = Duration.microseconds(100)
+        for _ in 0..<Self.openedAtOnce {
+            guard waiting?.count ?? 0 > 0 else { return }
+            let time = timeUntilRoom
+            guard time == .zero else {
+                pause = max(pause, time)
+                break
+            }
+            if let channel = waiting?.next() { open(channel, context) }
+        }
+        opening.set(pause)
+    }
+
+    /// Until the next that waits may be opened.
+    private var timeUntilRoom: Duration {
+        if channels.count >= connectionsMax { return .milliseconds(10) }
+        return min(newcomers?.timeUntilRoom() ?? .zero, .milliseconds(10))
+    }
+
+    /// Some 0.2 ms each.
+    static let openedAtOnce = 4
+
+    /// The other end's, which NIO does not know before the connection is open; nil if it has gone.
+    private static func ipAddress(of channel: any Channel) -> String? {
+        var address = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        let result = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+            of: NIOBSDSocket.Handle.self
+        ) { handle in
+            withUnsafeMutableBytes(of: &address) { bytes in
+                let address = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+                guard getpeername(handle, address, &length) == 0 else { return false }
+                return getnameinfo(
+                    address, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0
+            }
+        }
+        guard result == true else { return nil }
+        return String(
+            decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     /// The port may go on, as without a free file descriptor. Until it is read again it must not be asked about, or
@@ -90,7 +171,9 @@ final class AcceptedConnections: ChannelDuplexHandler {
     func close() {
         guard !isEnding else { return }
         isEnding = true
+        opening.cancel()
         port?.close(promise: nil)
+        for channel in waiting?.removeAll() ?? [] { channel.close(promise: nil) }
         for channel in channels.values {
             channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
         }

@@ -36,15 +36,15 @@ package struct HTTPListener: Sendable {
         let eventLoop = group.any()
         let executor = EventLoopExecutor(eventLoop)
         executor.run(as: settings.priority)
-        let connections = eventLoop.submit {
-            // One that gives way to another is closed after that one is there.
-            let connectionsMax =
-                settings.limits.connectionsMax + (settings.admission == nil ? 0 : 1)
-            return NIOLoopBound(
-                AcceptedConnections(connectionsMax: connectionsMax, eventLoop: eventLoop),
-                eventLoop: eventLoop)
+        let peers = PeerShares(settings.limits)
+        let admission = settings.admission.map {
+            ListenerAdmission(
+                $0, settings.limits, proxies: settings.proxies, refused: settings.refused)
         }
-        let ended = connections.flatMap { open(for: $0, executor) }
+        let connections = eventLoop.submit {
+            NIOLoopBound(acceptor(peers, admission, on: eventLoop), eventLoop: eventLoop)
+        }
+        let ended = connections.flatMap { open(for: $0, peers, admission, executor) }
         do {
             try await withTaskCancellationHandler {
                 try await ended.get()
@@ -59,44 +59,56 @@ package struct HTTPListener: Sendable {
         }
     }
 
+    private func acceptor(
+        _ peers: PeerShares, _ admission: ListenerAdmission?, on eventLoop: any EventLoop
+    ) -> AcceptedConnections {
+        let limits = settings.limits
+        guard let admission else {
+            return AcceptedConnections(
+                connectionsMax: limits.connectionsMax, newcomers: nil, eventLoop: eventLoop)
+        }
+        let newcomers = AcceptedConnections.Newcomers(
+            waiting: WaitingConnections(
+                countMax: limits.waitingConnectionsMax, timeMax: limits.firstHeadTimeMax),
+            isDoubtful: { peers.isDoubtful($0, now: .now()) },
+            timeUntilRoom: { admission.connections.timeUntilRoom(now: .now()) })
+        // One that gives way to another is closed after that one is there.
+        return AcceptedConnections(
+            connectionsMax: limits.connectionsMax + AcceptedConnections.openedAtOnce,
+            newcomers: newcomers, eventLoop: eventLoop)
+    }
+
     /// - Returns: when all connections have ended, after the port was closed.
     private func open(
-        for connections: NIOLoopBound<AcceptedConnections>, _ executor: EventLoopExecutor
+        for connections: NIOLoopBound<AcceptedConnections>, _ peers: PeerShares,
+        _ admission: ListenerAdmission?, _ executor: EventLoopExecutor
     ) -> EventLoopFuture<Void> {
         let limits = settings.limits
         let shared = ListenerConnection.Shared(
-            limits: limits, peers: PeerShares(limits), responder: responder,
-            admission: settings.admission.map {
-                ListenerAdmission(
-                    $0, limits, proxies: settings.proxies, refused: settings.refused)
-            }, connections: connections.value, executor: executor)
+            limits: limits, peers: peers, responder: responder,
+            admission: admission,
+            connections: connections.value, executor: executor)
         let bound = NIOLoopBound(shared, eventLoop: connections.eventLoop)
         let bootstrap = ServerBootstrap(group: connections.eventLoop)
             .serverChannelOption(.backlog, value: Self.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            // Before each it is asked whether there may be one more.
-            .serverChannelOption(.maxMessagesPerRead, value: 1)
+            // Before each read it is asked whether there may be more.
+            .serverChannelOption(
+                .maxMessagesPerRead, value: UInt(settings.admission == nil ? 1 : 64)
+            )
+            // Connections have their port's. The kernel's own would grow to megabytes, and NIO reads all of
+            // it when the client has sent all.
+            .serverChannelOption(
+                .socketOption(.so_rcvbuf), value: SocketOptionValue(Self.receiveBufferBytes)
+            )
+            .serverChannelOption(
+                .socketOption(.so_sndbuf), value: SocketOptionValue(limits.sendBufferBytes)
+            )
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(connections.value)
                 }
             }
-            .childChannelOption(.allowRemoteHalfClosure, value: true)
-            // What is read beyond a head is kept until it was decided on.
-            .childChannelOption(.autoRead, value: false)
-            .childChannelOption(.maxMessagesPerRead, value: 1)
-            .childChannelOption(
-                .recvAllocator,
-                value: AdaptiveRecvByteBufferAllocator(
-                    minimum: 1024, initial: 2048, maximum: Self.readBytesMax)
-            )
-            // It would grow to megabytes, and NIO reads all of it when the client has sent all.
-            .childChannelOption(
-                .socketOption(.so_rcvbuf), value: SocketOptionValue(Self.receiveBufferBytes)
-            )
-            .childChannelOption(
-                .socketOption(.so_sndbuf), value: SocketOptionValue(limits.sendBufferBytes)
-            )
             .childChannelInitializer { [certificate = settings.certificate] channel in
                 channel.eventLoop.makeCompletedFuture {
                     try Self.setUp(channel, certificate, bound.value)
@@ -113,7 +125,9 @@ package struct HTTPListener: Sendable {
         return connections.value.end
     }
 
-    private static let backlog: Int32 = 256
+    /// Connections that come in one go, as from a crowd that was cut off. The kernel answers none beyond them, and
+    /// their clients try again after a second. It has a bound of its own, net.core.somaxconn, which is as much.
+    private static let backlog: Int32 = 4096
     private static let readBytesMax = 16 << 10
     /// What Linux begins with; the kernel doubles the number.
     private static let receiveBufferBytes = 64 << 10
@@ -122,6 +136,16 @@ package struct HTTPListener: Sendable {
         _ channel: any Channel, _ certificate: ListenerCertificate?,
         _ shared: ListenerConnection.Shared
     ) throws {
+        if let options = channel.syncOptions {
+            try options.setOption(.allowRemoteHalfClosure, value: true)
+            // What is read beyond a head is kept until it was decided on.
+            try options.setOption(.autoRead, value: false)
+            try options.setOption(.maxMessagesPerRead, value: 1)
+            try options.setOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: 1024, initial: 2048, maximum: readBytesMax))
+        }
         let pipeline = channel.pipeline.syncOperations
         if let certificate { try pipeline.addHandler(TLSHandler(certificate.current)) }
         var bounds = NIOHTTPDecoderLimitConfiguration()

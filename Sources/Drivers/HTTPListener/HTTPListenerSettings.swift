@@ -48,6 +48,9 @@ package struct HTTPListenerSettings: Sendable {
     package struct Limits: Sendable {
         /// Open connections. Further ones wait in the system's queue.
         package var connectionsMax = 64
+        /// Further connections that were accepted, and wait until it is their turn; for `firstHeadTimeMax` at
+        /// most. Where there is `admission`.
+        package var waitingConnectionsMax = 64
         /// Open connections of one address; further ones are closed at once. An eighth of
         /// `connectionsMax` is reserved for addresses that connect regularly and send few requests,
         /// as a probe does.

@@ -58,6 +58,8 @@ final class ListenerConnection: ChannelInboundHandler {
     private var address: String?
     /// Its place among the listener's connections, where there is `admission`.
     private var place: OpenConnections.ID?
+    /// Whether nobody has shown on it who they are, where there is `admission`.
+    private var isStrangers = false
     /// What has come and was not looked at.
     private var parts = CircularBuffer<HTTPServerRequestPart>(initialCapacity: 4)
     /// Why nothing can come after them.
@@ -106,7 +108,8 @@ final class ListenerConnection: ChannelInboundHandler {
             let place = admission.connections.opened(context.channel, peer: name)
             self.place = place
             // What a proxy has open is for many clients.
-            if admission.proxies.contains(address) { admission.connections.becameKnown(place) }
+            isStrangers = !admission.proxies.contains(address)
+            if !isStrangers { admission.connections.becameKnown(place) }
         }
         lifetime.set(limits.connectionLifetimeMax)
         readOn()
@@ -114,7 +117,7 @@ final class ListenerConnection: ChannelInboundHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         for deadline in [wait, writing, lifetime] { deadline.cancel() }
-        if let peer { shared.peers.giveBack(of: peer) }
+        if let peer { shared.peers.giveBack(of: peer, isStrangers: isStrangers, now: .now()) }
         if let place {
             stopWaitingForRoom()
             // Who is making the answer has the body until then.
@@ -316,7 +319,10 @@ final class ListenerConnection: ChannelInboundHandler {
         request?.question = question
         request?.question?.admitted = admitted.finding
         request?.bodyBytesMax = admitted.bodyBytesMax
-        if !admitted.caller.isEmpty { admission.connections.becameKnown(place) }
+        if !admitted.caller.isEmpty, isStrangers {
+            isStrangers = false
+            admission.connections.becameKnown(place)
+        }
         var payer = BodyBudget.Payer(
             caller: admitted.caller, isReplica: admitted.isReplica, isDevice: admitted.isDevice)
         if payer.isStranger {
@@ -423,7 +429,9 @@ final class ListenerConnection: ChannelInboundHandler {
         guard let context, let head = request?.head else { return }
         request?.isDecided = true
         var headers = ListenerResponder.headers(of: answer)
-        if isEnding || RequestHeadRules.isLast(head) {
+        // Strangers get one long answer a connection, or they would ask for it again before they have read it.
+        let isLongForStranger = isStrangers && answer.body.count > Self.shortAnswer
+        if isEnding || isLongForStranger || RequestHeadRules.isLast(head) {
             headers.replaceOrAdd(name: "Connection", value: "close")
         }
         isEnding = headers.contains(name: "Connection")

@@ -15,6 +15,8 @@ final class PeerShares: Sendable {
         var lastSeen: NIODeadline
         /// Until when it counts as one that asks too much.
         var isExcessiveUntil: NIODeadline
+        /// Until when it counts as one whose connections show nobody.
+        var isDoubtfulUntil = NIODeadline.uptimeNanoseconds(0)
 
         /// Whether it has come for some time, and has not asked too much lately, as a probe does.
         func isRegular(now: NIODeadline) -> Bool {
@@ -163,12 +165,21 @@ final class PeerShares: Sendable {
             && (interval == nil || everybody.pace.ahead(now: now) < .seconds(1))
     }
 
-    func giveBack(of name: String) {
+    /// - Parameter isStrangers: whether nobody has shown on the connection who they are.
+    func giveBack(of name: String, isStrangers: Bool = false, now: NIODeadline = .now()) {
         everybody.withLock { everybody in
             everybody.peers[name]?.connections -= 1
             everybody.connections -= 1
+            if isStrangers { everybody.peers[name]?.isDoubtfulUntil = now + Self.doubtfulFor }
         }
     }
+
+    /// Whether a stranger's connection from there has ended lately.
+    func isDoubtful(_ name: String, now: NIODeadline) -> Bool {
+        everybody.withLock { $0.peers[name].map { now < $0.isDoubtfulUntil } ?? false }
+    }
+
+    private static let doubtfulFor = TimeAmount.seconds(10)
 
     /// Makes room for another peer. Those that have come again and again are forgotten last.
     private static func forget(_ peers: inout [String: Peer]) {
