@@ -94,6 +94,9 @@ class Soak:
         kind = self.chosen.choice(["kill", "kill", "freeze", "freeze long", "stop", "freeze Kafka"])
         self.faults[kind] += 1
         if kind == "freeze Kafka":
+            # The embedded Kafka's coordinator, which is frozen in the middle of a rebalance, loses requests to join, or
+            # ends itself once they are sent again.
+            self.registrars.wait_until_ready(*self.names)
             self.freeze("kafka", self.chosen.uniform(1, 8))
         elif kind.startswith("freeze"):
             # Its session is 6 s.
