@@ -13,7 +13,10 @@ internal import Testing
         var waiting = WaitingConnections<Int>(countMax: 10, timeMax: .seconds(5))
         for number in 1...3 { waiting.append(number, isDoubtful: true, now: Self.now) }
         for number in 4...6 { waiting.append(number, isDoubtful: false, now: Self.now) }
-        #expect((1...7).map { _ in waiting.next() } == [4, 5, 6, 3, 2, 1, nil])
+        #expect(
+            [true, false, true, false, true, true, true, true].map { isAllowed in
+                waiting.next { isAllowed }
+            } == [4, 5, 6, nil, 3, 2, 1, nil])
         #expect(waiting.count == 0)
     }
 

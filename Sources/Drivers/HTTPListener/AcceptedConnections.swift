@@ -22,6 +22,8 @@ final class AcceptedConnections: ChannelDuplexHandler {
     private var context: ChannelHandlerContext?
     private var port: (any Channel)? { context?.channel }
     private let eventLoop: any EventLoop
+    /// When the next doubtful newcomer may take the place of another.
+    private var placeTakenAt = NIODeadline.uptimeNanoseconds(0)
     private lazy var opening = Deadline(on: eventLoop) { [unowned self] in openWaiting() }
     private var answers = 0
     private(set) var isEnding = false
@@ -35,7 +37,10 @@ final class AcceptedConnections: ChannelDuplexHandler {
         let waiting: WaitingConnections<any Channel>
         /// Whether connections from there have ended lately on which nobody had shown who they are.
         let isDoubtful: (_ peer: String) -> Bool
-        let timeUntilRoom: () -> Duration
+        /// Whether the next takes the place of another on which nobody has shown who they are.
+        let takesPlace: () -> Bool
+        /// How many places there are of these.
+        let places: Int
     }
 
     /// - Parameters:
@@ -96,25 +101,28 @@ final class AcceptedConnections: ChannelDuplexHandler {
     private func openWaiting() {
         guard let context, !isEnding else { return }
         for channel in waiting?.givenUp(now: .now()) ?? [] { channel.close(promise: nil) }
-        // NIO looks at its sockets once no task is due.
-        var pause = Duration.microseconds(100)
-        for _ in 0..<Self.openedAtOnce {
-            guard waiting?.count ?? 0 > 0 else { return }
-            let time = timeUntilRoom
-            guard time == .zero else {
-                pause = max(pause, time)
+        for _ in 0..<Self.openedAtOnce where channels.count < connectionsMax {
+            guard let channel = waiting?.next(mayBeDoubtful: { mayTakePlace(now: .now()) }) else {
                 break
             }
-            if let channel = waiting?.next() { open(channel, context) }
+            open(channel, context)
         }
-        opening.set(pause)
+        // NIO looks at its sockets once no task is due.
+        if waiting?.count ?? 0 > 0 { opening.set(.milliseconds(1)) }
     }
 
-    /// Until the next that waits may be opened.
-    private var timeUntilRoom: Duration {
-        if channels.count >= connectionsMax { return .milliseconds(10) }
-        return min(newcomers?.timeUntilRoom() ?? .zero, .milliseconds(10))
+    /// Whether a doubtful newcomer may be opened now: not where another would have had no time to ask.
+    private func mayTakePlace(now: NIODeadline) -> Bool {
+        guard let newcomers, newcomers.takesPlace() else { return true }
+        guard now >= placeTakenAt else { return false }
+        // What could not be opened while the thread was busy is made up for.
+        placeTakenAt = max(placeTakenAt, now - TimeAmount(Self.timeToAsk / 10))
+        placeTakenAt = placeTakenAt + TimeAmount(Self.timeToAsk / newcomers.places)
+        return true
     }
+
+    /// With the 512 places that a registrar has for strangers it is five thousand newcomers a second.
+    private static let timeToAsk = Duration.milliseconds(100)
 
     /// Some 0.2 ms each.
     static let openedAtOnce = 4

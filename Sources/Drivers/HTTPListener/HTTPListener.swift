@@ -71,7 +71,8 @@ package struct HTTPListener: Sendable {
             waiting: WaitingConnections(
                 countMax: limits.waitingConnectionsMax, timeMax: limits.firstHeadTimeMax),
             isDoubtful: { peers.isDoubtful($0, now: .now()) },
-            timeUntilRoom: { admission.connections.timeUntilRoom(now: .now()) })
+            takesPlace: { admission.connections.areStrangersFull },
+            places: admission.connections.strangersMax)
         // One that gives way to another is closed after that one is there.
         return AcceptedConnections(
             connectionsMax: limits.connectionsMax + AcceptedConnections.openedAtOnce,

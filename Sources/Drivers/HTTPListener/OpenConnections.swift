@@ -14,7 +14,6 @@ final class OpenConnections: Sendable {
     private struct Entry {
         let channel: any Channel
         let peer: String
-        let openedAt: NIODeadline
         var isKnown = false
         /// Since when no request is under way; nil while one is.
         var idleSince: NIODeadline?
@@ -34,7 +33,7 @@ final class OpenConnections: Sendable {
 
     private let state = Mutex(State())
     private let connectionsMax: Int
-    private let strangersMax: Int
+    let strangersMax: Int
     private let unreadMax: Int
 
     /// - Parameters:
@@ -48,23 +47,11 @@ final class OpenConnections: Sendable {
 
     var count: Int { state.withLock(\.entries.count) }
 
-    /// How long a newcomer is to wait, so that each stranger has some time to ask before its place is taken by
-    /// another.
-    func timeUntilRoom(now: NIODeadline) -> Duration {
-        state.withLock { state in
-            guard state.strangerCount >= strangersMax,
-                let openedAt = Self.oldestStranger(state).flatMap({ state.entries[$0]?.openedAt })
-            else { return .zero }
-            return max(.zero, Duration(openedAt + Self.timeToAsk - now))
-        }
-    }
-
-    /// With the 512 places that a registrar has for strangers it is five thousand newcomers a second.
-    private static let timeToAsk = TimeAmount.milliseconds(100)
+    /// Whether the next stranger takes the place of another.
+    var areStrangersFull: Bool { state.withLock { $0.strangerCount >= strangersMax } }
 
     /// Adds a connection, and closes the one that gives way to it.
     func opened(_ channel: any Channel, peer: String) -> ID {
-        let now = NIODeadline.now()
         let (id, gone) = state.withLock { state in
             var gone: [any Channel] = []
             if state.strangerCount >= strangersMax, let stranger = Self.oldestStranger(state) {
@@ -73,8 +60,7 @@ final class OpenConnections: Sendable {
                 gone += Self.remove(Self.longestIdle(state), &state)
             }
             state.lastID += 1
-            state.entries[state.lastID] = Entry(
-                channel: channel, peer: peer, openedAt: now, idleSince: now)
+            state.entries[state.lastID] = Entry(channel: channel, peer: peer, idleSince: .now())
             state.strangers[peer, default: []].append(state.lastID)
             state.strangerCount += 1
             return (state.lastID, gone)

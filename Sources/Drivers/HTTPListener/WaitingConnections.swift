@@ -33,8 +33,11 @@ struct WaitingConnections<Connection> {
 
     /// The next to be looked at: the first of those who are trusted, or the last of the doubtful. Were it their
     /// first, all would wait until their clients have given up where more come than can be looked at.
-    mutating func next() -> Connection? {
-        (trusted.popFirst() ?? doubtful.popLast())?.connection
+    /// - Parameter mayBeDoubtful: is asked where nobody else waits.
+    mutating func next(mayBeDoubtful: () -> Bool) -> Connection? {
+        if let first = trusted.popFirst() { return first.connection }
+        guard !doubtful.isEmpty, mayBeDoubtful() else { return nil }
+        return doubtful.removeLast().connection
     }
 
     /// Takes out those that have waited too long, and the longest waiting where there are too many.
