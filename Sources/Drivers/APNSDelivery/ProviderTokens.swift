@@ -105,14 +105,14 @@ package final class SigningKey: Sendable {
     ) throws(ProviderTokenError) -> ProviderToken {
         let header = #"{"alg":"ES256","kid":"\#(keyID)"}"#
         let claims = #"{"iss":"\#(teamID)","iat":\#(now.wall.seconds)}"#
-        var jwt = Base64URL.encode(header.utf8) + [0x2E] + Base64URL.encode(claims.utf8)
+        var jwt = [header, claims].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
         do {
-            jwt += [0x2E] + Base64URL.encode(try key.sign(jwt))
+            jwt += "." + Base64URL.encode(try key.sign(Array(jwt.utf8)))
         } catch {
             throw .signature(error.description)
         }
         let token = ProviderToken(
-            jwt: jwt, generation: (state.current?.generation ?? 0) + 1, keyGeneration: number)
+            jwt: Array(jwt.utf8), generation: (state.current?.generation ?? 0) + 1, keyGeneration: number)
         state.schedule.minted(at: now)
         state.current = token
         return token
@@ -187,27 +187,5 @@ package final class ProviderTokens: Sendable {
     /// Whether APNs has refused the key in use since this was last asked.
     package func takeRefusal() -> Bool {
         refusedKey.exchange(0, ordering: .relaxed) == keyInUse.number
-    }
-}
-
-/// Base64url (RFC 4648 §5) without padding, as JOSE requires.
-enum Base64URL {
-    private static let digits = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-
-    static func encode(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-        var text: [UInt8] = []
-        var bits = 0
-        var held = 0
-        for byte in bytes {
-            bits = (bits << 8 | Int(byte)) & 0xFFFF
-            held += 8
-            while held >= 6 {
-                held -= 6
-                text.append(digits[bits >> held & 63])
-            }
-        }
-        if held > 0 { text.append(digits[bits << (6 - held) & 63]) }
-        return text
     }
 }

@@ -47,4 +47,11 @@ package enum Base64 {
         }
         return bytes
     }
+
+    /// Decodes a text with padding; nil for anything but what `encode` writes.
+    package static func decode(exactly text: String) -> [UInt8]? {
+        guard let bytes = Array(text.utf8).withUnsafeBytes({ decode($0) }), encode(bytes) == text
+        else { return nil }
+        return bytes
+    }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import OpenSSL
+internal import PushModel
 
 /// The secrets that the replicas of a registrar share, of which a file has one or two, a line each.
 /// The first one signs and all verify, so that a new one can be put first while what the old one

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import OpenSSL
+internal import PushModel
 internal import Simdjson
 
 /// The signature algorithms that are accepted (RFC 7518, 3.1). Neither `none` nor one with a shared

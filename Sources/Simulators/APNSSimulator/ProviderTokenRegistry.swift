@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import OpenSSL
+internal import PushModel
 internal import Simdjson
 internal import Synchronization
 
@@ -56,8 +57,8 @@ final class ProviderTokenRegistry: Sendable {
 
     private func verify(_ text: [UInt8]) -> ProviderToken? {
         let parts = text.split(separator: 0x2E, omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64URL.decode(parts[0]),
-            let claims = Base64URL.decode(parts[1]), let signature = Base64URL.decode(parts[2]),
+        guard parts.count == 3, let header = Self.decode(parts[0]),
+            let claims = Self.decode(parts[1]), let signature = Self.decode(parts[2]),
             let named = Self.header(header), named.algorithm == "ES256",
             let index = keys.firstIndex(where: { $0.settings.keyID == named.keyID }),
             let said = Self.claims(claims), said.teamID == keys[index].settings.teamID
@@ -65,6 +66,18 @@ final class ProviderTokenRegistry: Sendable {
         let signed = text[..<parts[1].endIndex]
         guard keys[index].publicKey.verify(signed, signature: signature) else { return nil }
         return ProviderToken(key: index, issuedAt: said.issuedAt)
+    }
+
+    /// Padding and the other alphabet are tolerated, as by APNs.
+    private static func decode(_ part: ArraySlice<UInt8>) -> [UInt8]? {
+        let digits = part.filter { $0 != UInt8(ascii: "=") }.map { digit in
+            switch digit {
+            case UInt8(ascii: "+"): UInt8(ascii: "-")
+            case UInt8(ascii: "/"): UInt8(ascii: "_")
+            default: digit
+            }
+        }
+        return Base64URL.decode(String(decoding: digits, as: UTF8.self))
     }
 
     /// The range of `iat`, up to the year 9999, in which an age can be computed.
@@ -97,37 +110,6 @@ final class ProviderTokenRegistry: Sendable {
         return bytes.withUnsafeBytes { bytes in
             guard let object = (try? parser.parse(bytes))?.object else { return nil }
             return read(object)
-        }
-    }
-}
-
-/// Base64url (RFC 4648, section 5). Padding and the other alphabet are tolerated, as by APNs.
-enum Base64URL {
-    static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var bits: UInt32 = 0
-        var held = 0
-        for digit in text where digit != 0x3D {
-            guard let value = value(digit) else { return nil }
-            bits = bits << 6 | UInt32(value)
-            held += 6
-            if held >= 8 {
-                held -= 8
-                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(held)))
-            }
-        }
-        // Six bits left over would be a digit that belongs to no byte.
-        return held < 6 ? bytes : nil
-    }
-
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case 0x41...0x5A: digit - 0x41
-        case 0x61...0x7A: digit - 0x61 + 26
-        case 0x30...0x39: digit - 0x30 + 52
-        case 0x2D, 0x2B: 62
-        case 0x5F, 0x2F: 63
-        default: nil
         }
     }
 }

@@ -82,24 +82,8 @@ enum ProviderTokensTarget {
         let first = Array(input.line() ?? UnsafeRawBufferPointer(start: nil, count: 0))
         guard first.first == UInt8(ascii: "{") else { return first }
         let claims = Array(input.line() ?? UnsafeRawBufferPointer(start: nil, count: 0))
-        let signed = Base64URLText.encode(first) + [0x2E] + Base64URLText.encode(claims)
-        let signature = try! signer.key.sign(signed)
-        return Array("bearer ".utf8) + signed + [0x2E] + Base64URLText.encode(signature)
-    }
-}
-
-/// RFC 4648, section 5, without padding.
-private enum Base64URLText {
-    private static let alphabet = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-
-    static func encode(_ bytes: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for digit in 0...group.count { text.append(alphabet[bits >> (18 - 6 * digit) & 63]) }
-        }
-        return text
+        let signed = Base64URL.encode(first) + "." + Base64URL.encode(claims)
+        let signature = try! signer.key.sign(Array(signed.utf8))
+        return Array("bearer \(signed).\(Base64URL.encode(signature))".utf8)
     }
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
-
-/// Base64 of RFC 4648, section 5, without padding: the form of JSON Web Tokens, and of what the
-/// registrar issues.
-enum Base64URL {
-    static func encode(_ bytes: [UInt8]) -> String {
+/// Base64 of RFC 4648, section 5, without padding: the form of JSON Web Tokens, Apple's among
+/// them, and of what the registrar issues.
+package enum Base64URL {
+    package static func encode(_ bytes: [UInt8]) -> String {
         let text = Base64.encode(bytes).utf8.compactMap { character -> UInt8? in
             switch character {
             case UInt8(ascii: "+"): UInt8(ascii: "-")
@@ -19,7 +17,7 @@ enum Base64URL {
     }
 
     /// Nil for anything but what `encode` writes: a text has one value, and a value one text.
-    static func decode(_ text: some StringProtocol) -> [UInt8]? {
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var digits: [UInt8] = []
         digits.reserveCapacity(text.utf8.count + 3)
         for character in text.utf8 {
@@ -32,15 +30,6 @@ enum Base64URL {
         }
         while digits.count % 4 != 0 { digits.append(UInt8(ascii: "=")) }
         guard let bytes = digits.withUnsafeBytes({ Base64.decode($0) }), encode(bytes) == text
-        else { return nil }
-        return bytes
-    }
-}
-
-extension Base64 {
-    /// Decodes a text with padding; nil for anything but what `encode` writes.
-    static func decode(exactly text: String) -> [UInt8]? {
-        guard let bytes = Array(text.utf8).withUnsafeBytes({ decode($0) }), encode(bytes) == text
         else { return nil }
         return bytes
     }
