@@ -145,26 +145,34 @@ let app: [Target] = [
     .target(
         name: "LivePage", dependencies: ["HTTPListener"], path: "Sources/App/LivePage",
         swiftSettings: .house, plugins: ["EmbedText"]),
+    // What may be configured, of which a worker and a registrar read what is theirs. Of the stages
+    // and drivers it takes the types of their settings and what checks them.
+    .floor(
+        "App", "Configuration",
+        [
+            "PushModel", "RecordFormats", "Intake", "RecordSchemas", "Delivery", "KafkaLog",
+            "HTTPListener", "OTLPExporter", "Telemetry", "SchemaRegistry", "Curl",
+        ],
+        logs: true, products: [.product(name: "Yams", package: "Yams")]),
     .floor(
         "App", "Worker",
         [
-            "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter", "Telemetry",
-            "SchemaRegistry", "RecordSchemas", "LinuxIO", "FlatMemory", "OpenSSL", "Rdkafka",
-            "Simdjson",
+            "Configuration", "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience",
+            "Intake", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage",
+            "OTLPExporter", "Telemetry", "SchemaRegistry", "RecordSchemas", "LinuxIO",
+            "FlatMemory", "OpenSSL", "Rdkafka", "Simdjson",
         ],
         logs: true,
         products: [
-            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            .product(name: "Yams", package: "Yams"),
+            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
         ]),
     // `lamplighter registrar`.
     .target(
         name: "Registrar",
         dependencies: [
-            "PushModel", "RecordFormats", "Registering", "RegistrarAccess", "KafkaLog",
-            "HTTPListener", "Telemetry",
-            "Worker", "LinuxIO", "OpenSSL", "Rdkafka", "Simdjson", "Curl",
+            "Configuration", "PushModel", "RecordFormats", "Registering", "RegistrarAccess",
+            "KafkaLog", "HTTPListener", "Telemetry", "LinuxIO", "OpenSSL", "Rdkafka", "Simdjson",
+            "Curl",
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         ],
@@ -178,8 +186,8 @@ let app: [Target] = [
     .executableTarget(
         name: "lamplighter",
         dependencies: [
-            "Entrypoint", "Worker", "Registrar", "Pipeline", "PushModel", "RecordFormats",
-            "Delivery", "HTTPListener", "RegistrarAccess", "KafkaLog",
+            "Entrypoint", "Configuration", "Worker", "Registrar", "Pipeline", "PushModel",
+            "RecordFormats", "Delivery", "HTTPListener", "RegistrarAccess", "KafkaLog",
             "APNSDelivery", "SchemaRegistry", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
@@ -267,7 +275,9 @@ let tests: [Target] = [
             "LinuxIO",
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
-    .tests("FleetKitTests", ["FleetKit", "Worker", "RecordFormats", "PushModel"], logs: true),
+    .tests(
+        "FleetKitTests", ["FleetKit", "Configuration", "Worker", "RecordFormats", "PushModel"],
+        logs: true),
     .tests(
         "DemoTests",
         [
@@ -276,8 +286,9 @@ let tests: [Target] = [
     .tests(
         "AppTests",
         [
-            "PushModel", "RecordFormats", "Worker", "Entrypoint", "Lifecycle", "Pipeline", "Intake",
-            "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter",
+            "Configuration", "PushModel", "RecordFormats", "Worker", "Entrypoint", "Lifecycle",
+            "Pipeline", "Intake", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener",
+            "LivePage", "OTLPExporter",
             "Telemetry", "EmbeddedKafka", "FleetKit", "RecordSchemas", "SchemaRegistry", "LinuxIO",
             "OpenSSL", "Rdkafka",
         ],
@@ -285,10 +296,9 @@ let tests: [Target] = [
     .tests(
         "IntegrationTests",
         [
-            "lamplighter", "lamplighter-lab", "Entrypoint", "Worker", "FleetKit", "Checker",
-            "PushModel", "RecordFormats", "KafkaLog", "EmbeddedKafka", "APNSSimulator", "OpenSSL",
-            "TestCertificates", "LinuxIO",
-            "Rdkafka",
+            "lamplighter", "lamplighter-lab", "Entrypoint", "Configuration", "Worker", "FleetKit",
+            "Checker", "PushModel", "RecordFormats", "KafkaLog", "EmbeddedKafka",
+            "APNSSimulator", "OpenSSL", "TestCertificates", "LinuxIO", "Rdkafka",
         ], logs: true),
 ].filter { wantedTests?.contains($0.name) ?? true }
 
@@ -298,7 +308,8 @@ let tests: [Target] = [
 let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
-        "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
+        "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener",
+        "Configuration", "Worker",
         "APNSSimulator", "RegistrarAccess", "Registering", "Registrar", "RecordSchemas",
         "SchemaRegistry", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
         "Simdjson", "FlatMemory",

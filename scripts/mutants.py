@@ -50,7 +50,7 @@ TARGETS = (
     Target("Pipeline", ("Sources/Pipeline",), ("PipelineTests",)),
     Target("Lifecycle", ("Sources/Lifecycle",), ("LifecycleTests", "PipelineTests")),
     Target("KafkaLog", ("Sources/Drivers/KafkaLog",), ("DriversTests",), "KafkaLog"),
-    Target("Worker", ("Sources/App/Worker",), ("AppTests",)),
+    Target("Worker", ("Sources/App/Configuration", "Sources/App/Worker"), ("AppTests",)),
     Target("Registrar", ("Sources/App/Registrar",), ("RegistrarTests",)),
 )
 

@@ -7,6 +7,7 @@ internal import PushModel
 internal import Synchronization
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Worker
 
 @Suite struct `The admin listener` {
@@ -49,7 +50,7 @@ internal import Testing
         control.heartbeat.beat(PlannerLoop.clock().monotonic)
         return AdminListener(
             probes: Probes(control: control, delivery: []),
-            source: StatusSource(control, build: WorkerBuild()),
+            source: StatusSource(control, build: ServiceBuild()),
             explain: ExplainSource(control, plan: WorkerPlan(try! configuration(""))), log: log,
             logger: log.logger)
     }

@@ -5,6 +5,7 @@ import Intake
 import PushModel
 import Testing
 
+@testable import Configuration
 @testable import Worker
 
 @Suite struct `Configuration environment variables` {

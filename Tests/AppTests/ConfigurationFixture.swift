@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+@testable internal import Configuration
 @testable import Worker
 
 /// The smallest valid configuration, given by variables alone.

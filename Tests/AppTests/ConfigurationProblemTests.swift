@@ -5,6 +5,8 @@ import Foundation
 import Testing
 import Worker
 
+@testable import Configuration
+
 @Suite struct `Configuration problems` {
     @Test func `all problems are reported at once, each with its place and a remedy`() {
         let found = problems(

@@ -4,6 +4,7 @@
 import Foundation
 import Testing
 
+@testable import Configuration
 @testable import Worker
 
 @Suite struct `Configuration reference` {

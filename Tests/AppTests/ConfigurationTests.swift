@@ -7,6 +7,7 @@ import KafkaLog
 import PushModel
 import Testing
 
+@testable import Configuration
 @testable import Worker
 
 @Suite struct `Configuration file` {

@@ -6,6 +6,8 @@ import PushModel
 import Testing
 import Worker
 
+@testable import Configuration
+
 /// `sasl.oauthbearer.method: oidc` and what goes with it.
 @Suite struct `Configuration of Kafka's tokens` {
     private static let secret = "LAMPLIGHTER_KAFKA_PROPERTIES_SASL_OAUTHBEARER_CLIENT_SECRET"

@@ -3,6 +3,7 @@
 
 import Testing
 
+@testable import Configuration
 @testable import Worker
 
 @Suite struct `Former names of configuration keys` {

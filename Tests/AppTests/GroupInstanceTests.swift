@@ -4,6 +4,8 @@
 import Testing
 import Worker
 
+@testable import Configuration
+
 /// `kafka.groupInstanceID: auto`.
 @Suite struct `A worker's group instance` {
     private static func name(_ text: String?, on host: String) throws -> String? {

@@ -6,6 +6,7 @@ internal import HTTPListener
 internal import PushModel
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Pipeline
 @testable internal import Worker
 
@@ -84,7 +85,7 @@ internal import Testing
             "the worker is starting: it looks up its topics in Kafka", status: 503)
         #expect(probes.hasStarted(nil) == starting && probes.isReady(nil) == starting)
         #expect(probes.isAlive(now: start + .seconds(3600)).status == 200)
-        let source = StatusSource(control, build: WorkerBuild())
+        let source = StatusSource(control, build: ServiceBuild())
         #expect(await source.currentOrLatest().isStarting)
         planner.beat(start)
         #expect(!control.isStarting)

@@ -6,6 +6,7 @@ internal import Logging
 internal import PushModel
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Worker
 
 @Suite struct `A line of the log` {

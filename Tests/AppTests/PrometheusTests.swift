@@ -10,6 +10,7 @@ internal import SchemaRegistry
 internal import Telemetry
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Pipeline
 @testable internal import Worker
 
@@ -81,7 +82,7 @@ internal import Testing
         status.canary = .sample(
             at: status.at, silence: .seconds(4),
             proof: .cameThrough(status: 200, after: .milliseconds(84)))
-        status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")
+        status.process.build = ServiceBuild(version: "0.1.0", commit: "0123456789ab")
         status.process.cpuTime = .milliseconds(1250)
         (status.process.fileDescriptors, status.process.fileDescriptorsMax) = (70, 1024)
         return status

@@ -6,6 +6,7 @@ import Intake
 import PushModel
 import Testing
 
+@testable import Configuration
 @testable import Worker
 
 @Suite struct `A reloaded configuration` {

@@ -3,6 +3,7 @@
 
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import KafkaLog
 @testable internal import Worker
 

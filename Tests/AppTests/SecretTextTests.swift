@@ -6,6 +6,7 @@ internal import Intake
 internal import OpenSSL
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Worker
 
 @Suite struct `Text of a secret` {

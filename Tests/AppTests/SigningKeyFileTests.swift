@@ -5,6 +5,7 @@ internal import Foundation
 internal import PushModel
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Worker
 
 @Suite final class `Signing keys in files` {

@@ -3,6 +3,7 @@
 
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Worker
 
 @Suite struct `The spelling of a name` {

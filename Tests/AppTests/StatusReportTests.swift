@@ -8,6 +8,7 @@ internal import PushModel
 internal import Telemetry
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Pipeline
 @testable internal import Worker
 
@@ -16,7 +17,7 @@ internal import Testing
     private static var full: WorkerStatus {
         var status = WorkerStatus.well()
         status.process = WorkerStatus.Process(
-            build: WorkerBuild(version: "0.1.0", commit: "0123456789ab"),
+            build: ServiceBuild(version: "0.1.0", commit: "0123456789ab"),
             source: LogSource(worker: "worker-1", group: "lamplighter"),
             startedAt: WallTime(rfc3339: "2026-11-21T03:12:00Z")!, residentBytes: 300 << 20)
         status.index.recordsRead = 250

@@ -7,6 +7,7 @@ internal import PushModel
 internal import Synchronization
 internal import Testing
 
+@testable internal import Configuration
 @testable internal import Worker
 
 @Suite struct `The source of statuses` {
@@ -33,7 +34,7 @@ internal import Testing
 
     @Test func `however many ask at once, the planner is asked once`() async {
         let source = StatusSource(
-            control, build: WorkerBuild(version: "0.1.0", commit: "x"),
+            control, build: ServiceBuild(version: "0.1.0", commit: "x"),
             source: LogSource(worker: "worker-1"))
         let planner = planner()
         let answered = await withTaskGroup(of: WorkerStatus?.self) { group in
@@ -58,7 +59,7 @@ internal import Testing
     }
 
     @Test func `however many ask at once, a status is made into text once`() async {
-        let source = StatusSource(control, build: WorkerBuild())
+        let source = StatusSource(control, build: ServiceBuild())
         let planner = planner()
         let made = MadeTexts()
         let told = await withTaskGroup(of: [UInt8]?.self) { group in
@@ -99,7 +100,7 @@ internal import Testing
     }
 
     @Test func `while the planner does not answer, its last answer is shown as such`() async {
-        let source = StatusSource(control, build: WorkerBuild())
+        let source = StatusSource(control, build: ServiceBuild())
         let before = await source.currentOrLatest()
         #expect(!before.isCurrent)
         #expect(before.phase == .replaying)

@@ -7,6 +7,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
+@testable internal import Configuration
 @testable import Worker
 
 @Suite struct `The keys of a topic binding` {

@@ -17,8 +17,8 @@ GROUPS = yaml.safe_load((promql.ROOT / "deploy/prometheus/rules.yaml").read_text
 ALERTS = [rule["alert"] for group in GROUPS for rule in group["rules"] if "alert" in rule]
 # Of each folder the text that has its lines: the registrar's page has a table of those that it alone writes.
 REGISTRAR = re.sub(r"\s+", " ", (promql.ROOT / "docs/registrar.md").read_text())
-FOLDERS = {"App/Worker": FLAT, "App/lamplighter": FLAT, "Drivers": FLAT, "Registrar": FLAT + REGISTRAR,
-           "App/Registrar": FLAT + REGISTRAR}
+FOLDERS = {"App/Configuration": FLAT, "App/Worker": FLAT, "App/lamplighter": FLAT, "Drivers": FLAT,
+           "Registrar": FLAT + REGISTRAR, "App/Registrar": FLAT + REGISTRAR}
 
 CALL = re.compile(
     r"\blogger\.(?:notice|warning|error|critical)\(|\blog\.write\(|\blogger\.log\(|(?<!func )\btell\((?=\s*\")"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Configuration
 import Foundation
 import PushModel
 import Testing
-import Worker
 
 @testable import FleetKit
 

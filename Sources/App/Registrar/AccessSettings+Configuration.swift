@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Configuration
 internal import RegistrarAccess
-internal import Worker
 
 extension Configuration.Registrar.Auth {
     var settings: AccessSettings {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import Configuration
 internal import Foundation
 internal import HTTPListener
 internal import KafkaLog
@@ -11,13 +12,12 @@ internal import Registering
 internal import RegistrarAccess
 internal import ServiceLifecycle
 internal import Telemetry
-package import Worker
 
 /// Takes registrations over HTTP and writes them to Kafka. `run()` returns once the registrar was
 /// asked to stop, and throws if it cannot go on, so that a new process must be started.
 package struct LamplighterRegistrar: Service, CustomStringConvertible {
     private let configuration: Configuration
-    private let build: WorkerBuild
+    private let build: ServiceBuild
     private let logger: Logger
     private let mailbox = RegistrarMailbox()
     private let directory: OwnerDirectory
@@ -30,7 +30,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
     private let limits = RegistrarLimits()
 
     package init(
-        configuration: Configuration, build: WorkerBuild, logger: Logger
+        configuration: Configuration, build: ServiceBuild, logger: Logger
     ) throws {
         self.configuration = configuration
         do throws(AccessSettingsError) {
@@ -38,7 +38,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 logger.log(level: notice.isFault ? .warning : .notice, "\(notice.text)")
             }
         } catch {
-            throw WorkerFailure.topic("\(error)")
+            throw ServiceFailure.topic("\(error)")
         }
         self.build = build
         self.logger = logger
@@ -56,7 +56,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         do {
             return try ListenerCertificate(certificateFile: file, keyFile: keyFile, logger: logger)
         } catch {
-            throw WorkerFailure.topic("registrar.tls: \(error)")
+            throw ServiceFailure.topic("registrar.tls: \(error)")
         }
     }
 
@@ -87,7 +87,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 end.finish(loop.value.run())
             }
         } catch let error as KafkaError {
-            throw WorkerFailure.kafka(error)
+            throw ServiceFailure.kafka(error)
         }
         defer {
             store.close()
@@ -100,7 +100,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 for listener in listeners { group.addTask { try await serve(listener) } }
                 group.addTask {
                     if let failure = await end.value() {
-                        throw WorkerFailure.clientFailed(failure)
+                        throw ServiceFailure.clientFailed(failure)
                     }
                     // The last answers are on their way to their callers.
                     try? await Task.sleep(for: Self.lastAnswers)
@@ -126,7 +126,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         do {
             try await listener.run()
         } catch let error as HTTPListenerFailure {
-            throw WorkerFailure.listener("\(error)")
+            throw ServiceFailure.listener("\(error)")
         }
         // It ends when it is cancelled; until then its end would be the registrar's.
     }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+internal import Configuration
 internal import Delivery
 internal import Logging
 internal import PushModel

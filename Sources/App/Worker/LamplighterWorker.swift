@@ -2,10 +2,11 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+package import Configuration
 internal import Delivery
 internal import FlatMemory
 internal import Glibc
-package import KafkaLog
+internal import KafkaLog
 internal import Lifecycle
 internal import LinuxIO
 package import Logging
@@ -26,14 +27,14 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     let ports: [DeliveryPort]
     let status: StatusSource
     let log: any AdjustableLog
-    let build: WorkerBuild
+    let build: ServiceBuild
     let source: LogSource
     let exports = ExportCounters()
     package let control = WorkerControl()
 
     /// - Parameter log: what an operator changes who asks for another level of the log.
     package init(
-        configuration: Configuration, build: WorkerBuild = WorkerBuild(),
+        configuration: Configuration, build: ServiceBuild = ServiceBuild(),
         source: LogSource = LogSource(), log: any AdjustableLog, logger: Logger
     ) throws {
         try Self.checkAddressSpace(.current, logger: logger)
@@ -59,7 +60,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     private static func checkAddressSpace(_ space: AddressSpace, logger: Logger) throws {
         guard let limit = space.limit else { return }
         guard limit >= AddressSpace.limitMin else {
-            throw WorkerFailure.addressSpace(
+            throw ServiceFailure.addressSpace(
                 "the address space is limited to \(limit >> 20) MiB by \(space.cause): a worker "
                     + "needs \(AddressSpace.limitMin >> 20) MiB at least, and uses far less memory "
                     + "than it maps; limit its memory by its container instead")
@@ -106,7 +107,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         } onGracefulShutdown: {
             control.requestStop()
         }
-        if case .clientFailed(let reason) = end { throw WorkerFailure.clientFailed(reason) }
+        if case .clientFailed(let reason) = end { throw ServiceFailure.clientFailed(reason) }
     }
 
     /// The configuration in effect.
@@ -192,7 +193,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             producer = try RecordProducer(
                 settings: plan.kafka, topics: plan.producedTopics, logger: logger)
         } catch let error as KafkaError {
-            throw WorkerFailure.kafka(error)
+            throw ServiceFailure.kafka(error)
         }
         plan.pipeline.shards = shardTopic()
         let partitions = PartitionCount.ask(plan, logger: logger)
@@ -296,27 +297,6 @@ private final class RunningConfiguration: Sendable {
             let adopted = configuration.adopting(other)
             defer { configuration = adopted }
             return (adopted, configuration.changes(to: other, adopted: adopted))
-        }
-    }
-}
-
-/// Why a worker has failed.
-package enum WorkerFailure: Error, CustomStringConvertible {
-    /// Occurs only at start.
-    case kafka(KafkaError)
-    case clientFailed(String)
-    /// Occurs only at start.
-    case addressSpace(String)
-    /// A listener of the configuration could not be opened.
-    case listener(String)
-    /// A topic has settings with which records would be lost. Occurs only at start.
-    case topic(String)
-
-    package var description: String {
-        switch self {
-        case .kafka(let error): error.description
-        case .addressSpace(let reason), .listener(let reason), .topic(let reason): reason
-        case .clientFailed(let reason): "\(reason); start the worker again"
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Configuration
 internal import FoundationEssentials
 internal import Intake
 internal import Pipeline

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import Configuration
 package import PushModel
 internal import RecordFormats
 

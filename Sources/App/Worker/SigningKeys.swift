@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 package import APNSDelivery
+package import Configuration
 internal import FoundationEssentials
 package import PushModel
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 package import APNSDelivery
+package import Configuration
 package import Delivery
 internal import Intake
 internal import LinuxIO

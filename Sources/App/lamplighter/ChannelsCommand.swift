@@ -2,12 +2,12 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Curl
 import Entrypoint
 import Foundation
 import PushModel
 import RecordFormats
-import Worker
 
 struct ChannelsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,9 +2,9 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Foundation
 import Logging
-import Worker
 
 /// The option `--config` and the loading of the configuration, shared by all commands that need it.
 struct ConfigurationOption: ParsableArguments {

@@ -4,7 +4,6 @@
 import ArgumentParser
 import PushModel
 import RecordFormats
-import Worker
 
 extension DeadLettersCommand {
     struct Redrive: AsyncParsableCommand {

@@ -5,7 +5,6 @@ import ArgumentParser
 import Foundation
 import PushModel
 import RecordFormats
-import Worker
 
 struct DeadLettersCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,12 +2,12 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Delivery
 import Foundation
 import KafkaLog
 import PushModel
 import RecordFormats
-import Worker
 
 /// The options that select dead letters.
 struct LetterFilter: ParsableArguments {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Delivery
 import Entrypoint
 import Foundation

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Configuration
 import Entrypoint
 import Foundation
 import KafkaLog
 import Logging
-import Worker
 
 /// Writes many records, up to a rate, and waits until each is acknowledged; for the commands.
 struct RecordStream {

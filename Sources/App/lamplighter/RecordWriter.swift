@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Configuration
 import Entrypoint
 import KafkaLog
 import LinuxIO
 import Logging
 import PushModel
-import Worker
 
 /// Writes single records and waits until each is acknowledged; for the commands.
 struct RecordWriter {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Entrypoint
 import Foundation
 import LinuxIO
@@ -9,7 +10,6 @@ import Logging
 import Registrar
 import ServiceLifecycle
 import UnixSignals
-import Worker
 
 struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
     static let configuration = CommandConfiguration(
@@ -39,7 +39,7 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
             ])
         let registrar = try LamplighterRegistrar(
             configuration: configuration,
-            build: WorkerBuild(version: Version.number, commit: Version.commit), logger: logger)
+            build: ServiceBuild(version: Version.number, commit: Version.commit), logger: logger)
         let limit: @Sendable () -> Duration = { LamplighterRegistrar.stopLimit }
         let stop = try StopLimit(limit)
         let group = ServiceGroup(

@@ -5,7 +5,6 @@ import ArgumentParser
 import Foundation
 import KafkaLog
 import PushModel
-import Worker
 
 struct RegistrationsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Configuration
 package import Entrypoint
 package import KafkaLog
 package import Worker
@@ -26,7 +27,7 @@ extension SigningKeyError: ReportedError {
     package var failure: Failure { Failure(.configuration, "\(self)") }
 }
 
-extension WorkerFailure: ReportedError {
+extension ServiceFailure: ReportedError {
     package var failure: Failure {
         switch self {
         case .kafka(let error): error.failure

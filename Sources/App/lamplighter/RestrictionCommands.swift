@@ -2,11 +2,11 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Entrypoint
 import Foundation
 import PushModel
 import RecordFormats
-import Worker
 
 struct PauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

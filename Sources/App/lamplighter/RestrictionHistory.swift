@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Configuration
 import Entrypoint
 import KafkaLog
 import PushModel
 import RecordFormats
-import Worker
 
 /// What operators have asked for, as far as Kafka has not compacted it away: the records of the
 /// controls topic, oldest first.

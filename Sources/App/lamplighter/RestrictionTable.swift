@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Configuration
 import KafkaLog
 import PushModel
 import RecordFormats
-import Worker
 
 /// The restrictions in Kafka: the last record of each key, unless that is a tombstone.
 struct RestrictionTable {

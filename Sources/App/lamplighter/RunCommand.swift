@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Entrypoint
 import Foundation
 import LinuxIO
@@ -40,7 +41,7 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
         for notice in configuration.notices { logger.warning("configuration: \(notice)") }
         let worker = try LamplighterWorker(
             configuration: configuration,
-            build: WorkerBuild(version: Version.number, commit: Version.commit), source: source,
+            build: ServiceBuild(version: Version.number, commit: Version.commit), source: source,
             log: log, logger: logger)
         let limit: @Sendable () -> Duration = {
             WorkerPlan.stopLimit(worker.configuration.delivery.shutdownTimeout)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Configuration
 import Foundation
 import KafkaLog
-import Worker
+import PushModel
 
 /// Removes one subject from every registration that shows it, and keeps everything else in them,
 /// members of later releases included.

@@ -2,10 +2,10 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Entrypoint
 import Foundation
 import PushModel
-import Worker
 
 struct SuppressionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

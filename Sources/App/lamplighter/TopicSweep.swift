@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Configuration
 import Entrypoint
 import KafkaLog
 import LinuxIO
-import Worker
 
 /// A partition has fewer records than were asked for: reading all of them is no more work.
 struct ShorterLog: Error {}

@@ -2,12 +2,12 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Entrypoint
 import Glibc
 import KafkaLog
 import Logging
 import PushModel
-import Worker
 
 struct TopicsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

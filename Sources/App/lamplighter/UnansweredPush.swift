@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSDelivery
+import Configuration
 import Delivery
 import Entrypoint
 import PushModel

@@ -16,9 +16,6 @@ package struct CurlTransport: PushTransport {
 
     package init(_ duty: DeliveryDuty) { self.duty = duty }
 
-    /// Whether this is a proxy URL that `PoolSettings.proxy` may hold.
-    package static func understands(proxy: String) -> Bool { HTTPProxy(proxy) != nil }
-
     package func deliver(at desk: consuming DeliveryDesk) {
         precondition(CurlLibrary.speaksHTTP2, "\(CurlLibrary.version) was built without HTTP/2")
         var loop = CurlDeliveryLoop(desk: desk)

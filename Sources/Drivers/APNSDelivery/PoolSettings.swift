@@ -14,8 +14,8 @@ package struct PoolSettings: Sendable {
     package var serverName: String
     /// The PEM file of trusted roots; nil means the system's.
     package var caFile: String?
-    /// The URL of the HTTP proxy that libcurl tunnels through, `http://user:password@host:port`
-    /// with user and password percent-encoded; nil for none. `CurlTransport.understands` checks it.
+    /// The URL of the HTTP proxy that libcurl tunnels through; nil for none. What `HTTPProxy`
+    /// accepts: `http://user:password@host:port`, user and password percent-encoded.
     /// The nghttp2 transport ignores it.
     package var proxy: Secret?
     /// The fewest and the most connections of this pool on this thread: it has the fewest while

@@ -51,13 +51,13 @@ package enum EventText {
     private static func meaning(_ event: EventReply.Event, topic: String) -> String {
         let what =
             event.subject.map { "subject \($0) of \(event.app) has changed" }
-            ?? "every control of \(TokenText.list(event.kinds)) of \(event.app) is reloaded"
+            ?? "every control of \(event.kinds.listed()) of \(event.app) is reloaded"
         var parts: [String] = []
         if let environment = event.environment { parts.append("in \(environment) alone") }
         if event.subject != nil, !event.kinds.isEmpty {
-            parts.append("for kinds \(TokenText.list(event.kinds))")
+            parts.append("for kinds \(event.kinds.listed())")
         }
-        if let classes = event.classes { parts.append("for classes \(TokenText.list(classes))") }
+        if let classes = event.classes { parts.append("for classes \(classes.listed())") }
         if let payload = event.payload { parts.append("with a payload (push type \(payload))") }
         if event.delaySeconds > 0 { parts.append("sent \(event.delaySeconds) s later") }
         let conditions = parts.isEmpty ? "" : ", \(parts.joined(separator: ", "))"

@@ -43,7 +43,7 @@ actor ExplainSource {
             let shown = String(app.unicodeScalars.prefix(256)).printable
             throw RefusedQuestion(
                 "'\(shown)' is no app of this worker's apns.credentials, which have "
-                    + TokenText.list(plan.routing.apps.sorted(), most: 20))
+                    + plan.routing.apps.sorted().listed(most: 20))
         }
         let explanation = try await ask { .tokens(question, $0) }
         return .json(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import Configuration
 internal import PushModel
 
 /// Writes what `lamplighter explain` prints: plain sentences, each with what to do.
@@ -104,7 +105,7 @@ package enum ExplainText {
         }
         // A token that cannot be read is not a missing one.
         for target in registration.problem == nil ? registration.targets : [] {
-            let kind = target.kinds.isEmpty ? "" : " of kind \(TokenText.list(target.kinds))"
+            let kind = target.kinds.isEmpty ? "" : " of kind \(target.kinds.listed())"
             guard let id = target.tokenID else {
                 sentences.append(
                     "Its \(target.class)\(kind) has no token yet, so nothing can be sent to it. The "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import Configuration
 internal import FoundationEssentials
 internal import OpenSSL
 package import PushModel

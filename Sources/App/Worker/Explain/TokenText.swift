@@ -22,13 +22,13 @@ struct TokenText {
         let kinds = Set(first.shows.compactMap(\.kind)).sorted()
         let subjects = Set(first.shows.compactMap(\.subject)).sorted()
         if !kinds.isEmpty {
-            parts.append("\(kinds.count == 1 ? "kind" : "kinds") \(Self.list(kinds))")
+            parts.append("\(kinds.count == 1 ? "kind" : "kinds") \(kinds.listed())")
         }
-        if !subjects.isEmpty { parts.append("shows \(Self.list(subjects))") }
+        if !subjects.isEmpty { parts.append("shows \(subjects.listed())") }
         let names = first.registrations.map {
             "installation \($0.installation), handler \($0.handler)"
         }
-        let owner = names.isEmpty ? "" : " of \(Self.list(names))"
+        let owner = names.isEmpty ? "" : " of \(names.listed())"
         return "Token \(first.tokenID) (\(parts.joined(separator: "; ")))\(owner):"
     }
 
@@ -215,11 +215,6 @@ struct TokenText {
     }
 
     // MARK: Words
-
-    static func list(_ words: [String], most: Int = 5) -> String {
-        let shown = words.prefix(most).joined(separator: ", ")
-        return words.count > most ? "\(shown) and \(words.count - most) more" : shown
-    }
 
     /// `2026-11-20 14:03 UTC`.
     static func minute(_ time: String) -> String {

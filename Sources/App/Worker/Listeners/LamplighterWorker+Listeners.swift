@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+internal import Configuration
 internal import HTTPListener
 internal import LivePage
 internal import Logging
@@ -24,7 +25,7 @@ extension LamplighterWorker {
                 while try await group.next() != nil {}
             }
         } catch let error as HTTPListenerFailure {
-            throw WorkerFailure.listener("\(error)")
+            throw ServiceFailure.listener("\(error)")
         }
     }
 

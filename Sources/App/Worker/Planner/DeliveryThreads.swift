@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 package import APNSDelivery
+package import Configuration
 internal import LinuxIO
 package import Logging
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 package import KafkaLog
+internal import PushModel
 
 extension MisplacedRecords {
     /// What is wrong with a topic, as text that a sentence can begin with.

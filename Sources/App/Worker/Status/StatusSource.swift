@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+internal import Configuration
 internal import LinuxIO
 internal import OTLPExporter
 internal import Pipeline
@@ -11,7 +12,7 @@ internal import PushModel
 /// for 200 ms, so that a flood of requests costs the planner five answers a second.
 actor StatusSource {
     private let control: WorkerControl
-    private let build: WorkerBuild
+    private let build: ServiceBuild
     private let keys: SigningKeys?
     private let exports: ExportCounters
     private let source: LogSource
@@ -30,7 +31,7 @@ actor StatusSource {
     private static let patience = Duration.seconds(2)
 
     init(
-        _ control: WorkerControl, build: WorkerBuild, source: LogSource = LogSource(),
+        _ control: WorkerControl, build: ServiceBuild, source: LogSource = LogSource(),
         keys: SigningKeys? = nil,
         exports: ExportCounters = ExportCounters()
     ) {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+internal import Configuration
 internal import Delivery
 internal import KafkaLog
 internal import OTLPExporter
@@ -186,7 +187,7 @@ struct WorkerStatus: Sendable {
     }
 
     struct Process: Sendable {
-        var build = WorkerBuild()
+        var build = ServiceBuild()
         var source = LogSource()
         var startedAt = WallTime(milliseconds: 0)
         var residentBytes = 0
@@ -348,18 +349,5 @@ struct WorkerStatus: Sendable {
         /// The distance between the stored offset and the end of the partition; nil if nothing was
         /// fetched yet.
         var lag: Int64?
-    }
-}
-
-/// The version and commit that a worker was built from.
-package struct WorkerBuild: Sendable {
-    package var version = ""
-    package var commit = ""
-
-    package init() {}
-
-    package init(version: String, commit: String) {
-        self.version = version
-        self.commit = commit
     }
 }

@@ -3,19 +3,17 @@
 
 internal import FoundationEssentials
 internal import Intake
-internal import Pipeline
-package import PushModel
+internal import PushModel
 internal import RecordFormats
-internal import Simdjson
 
 /// An example of a topic's records, and what its binding is to make of it: an entry of
 /// `kafka.eventTests.<topic>`.
 package struct BindingTest: Sendable, Hashable {
     package var name: String
-    private var key: [UInt8]?
-    private var value: [UInt8]?
-    private var headers: [String: [UInt8]] = [:]
-    private var expected: [String: String] = [:]
+    package private(set) var key: [UInt8]?
+    package private(set) var value: [UInt8]?
+    package private(set) var headers: [String: [UInt8]] = [:]
+    package private(set) var expected: [String: String] = [:]
 
     package static let countMax = 1000
     private static let expectations = [
@@ -69,67 +67,11 @@ package struct BindingTest: Sendable, Hashable {
     }
 
     /// JSON in one form, so that two texts of one value are equal.
-    private static func canonical(_ json: String) -> String {
+    package static func canonical(_ json: String) -> String {
         guard let value = try? JSONDecoder().decode(AnyJSON.self, from: Data(json.utf8)) else {
             return json
         }
         return value.text
-    }
-
-    /// Reads the record as a worker would.
-    /// - Returns: what is otherwise than expected, one sentence each.
-    package func failures(topic: String, plan: WorkerPlan, now: WallTime) -> [String] {
-        guard let binding = plan.eventTopics.firstIndex(of: topic),
-            var decoder = try? EventDecoder(
-                bindings: plan.bindings.map(\.withoutSchemas), routing: plan.routing,
-                settings: plan.pipeline.events)
-        else { return ["\(topic) is no topic of events"] }
-        let block = headers.mapValues { ContiguousArray($0 + [0]) }
-        let lookup: (String) -> UnsafeRawBufferPointer? = { name in
-            // The arrays live as long as this function.
-            block[name].map { bytes in
-                bytes.withUnsafeBytes { UnsafeRawBufferPointer(rebasing: $0.dropLast()) }
-            }
-        }
-        let found = RecordTrial.lend(key ?? [], value) { lent, value in
-            let record = EventRecord(
-                binding: binding, key: key == nil ? nil : lent, value: value, timestamp: now)
-            do throws(UnreadableRecord) {
-                let event = try decoder.decode(record, now: now, header: lookup)
-                return .success(Self.found(event))
-            } catch {
-                return .success(["outcome": "\"\(error.code)\"", "message": error.message])
-            }
-        }
-        withExtendedLifetime(block) {}
-        guard case .success(let values) = found else { return ["it could not be tried"] }
-        let message = values["message"].map { " (\($0))" } ?? ""
-        return expected.sorted { $0.key < $1.key }.compactMap { word, expected in
-            let found = values[word] ?? "null"
-            return found == expected
-                ? nil : "\(word) is \(found)\(message), and \(expected) was expected"
-        }
-    }
-
-    private static func found(_ event: Event?) -> [String: String] {
-        guard let event else { return ["outcome": "\"filtered\""] }
-        func list(_ words: [String]) -> String { JSONText.array(words.map { .string($0) }).line }
-        let subjects = event.subject.isEmpty ? [] : [event.subject] + event.furtherSubjects
-        var found = [
-            "outcome": "\"event\"",
-            "subjects": list(subjects.map { String(decoding: $0, as: UTF8.self) }),
-            "kinds": list(event.kinds),
-            "classes": list(TokenClass.allCases.filter(event.classes.contains).map(\.name)),
-        ]
-        if let payload = event.payload {
-            found["pushType"] = "\"\(payload.type.name)\""
-            found["payload"] = canonical(String(decoding: payload.body, as: UTF8.self))
-        }
-        if let collapseID = event.collapseID {
-            found["collapseID"] = JSONText.string(collapseID).line
-        }
-        if let priority = event.priority { found["priority"] = "\(priority)" }
-        return found
     }
 }
 

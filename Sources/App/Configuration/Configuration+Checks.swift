@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import APNSDelivery
+internal import Curl
 internal import Delivery
 internal import FoundationEssentials
 internal import Intake
@@ -47,7 +47,7 @@ extension Configuration {
                 ["apns", "transport"], wrong: "is nghttp2, which knows no proxy",
                 remedy: "set it to auto or curl, or leave out apns.proxy")
         }
-        if !CurlTransport.understands(proxy: proxy.text) {
+        if HTTPProxy(proxy.text) == nil {
             reader.report(
                 ["apns", "proxy"], wrong: "is nothing that libcurl understands",
                 remedy: "give it a port of 1 to 65535 and no control character, "

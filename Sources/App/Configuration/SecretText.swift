@@ -6,7 +6,7 @@ internal import PushModel
 
 /// How secrets are read, wherever they come from: files and variables are written by `echo`, by editors,
 /// by web forms and by templates, which leave line ends, a byte order mark or quotation marks.
-enum SecretText {
+package enum SecretText {
     /// The text without a byte order mark before it and the line ends after it.
     static func trimmed(_ text: String) -> String {
         var text = Substring(text)
@@ -34,7 +34,7 @@ enum SecretText {
 
     /// The text of a .p8 file as OpenSSL reads it: also one whose line breaks were written out as `\n`
     /// or lost, that is in quotation marks, or that is base64 as a whole. Any other text as it is.
-    static func key(_ text: String) -> String {
+    package static func key(_ text: String) -> String {
         var text = trimmed(text).trimming { $0.isWhitespace }
         for mark in ["\"", "'"]
         where text.count >= 2 && text.hasPrefix(mark) && text.hasSuffix(mark) {

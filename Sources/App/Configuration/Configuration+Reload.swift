@@ -31,7 +31,7 @@ extension Configuration {
     /// This configuration with the values of another that a running worker can adopt. The mixture
     /// may be invalid although both are valid; then nothing is adopted and every change waits for a
     /// restart.
-    func adopting(_ other: Configuration) -> Configuration {
+    package func adopting(_ other: Configuration) -> Configuration {
         var adopted = self
         for key in Self.keys { key.adopt(&adopted, other) }
         var reader = SettingReader(knownPaths: [])
@@ -42,7 +42,7 @@ extension Configuration {
     /// The keys that differ, in the order of the key table.
     ///
     /// - Parameter adopted: the configuration in effect from now on.
-    func changes(
+    package func changes(
         to other: Configuration, adopted: Configuration
     ) -> [ConfigurationChange] {
         let (old, new, now) = (effective, other.effective, adopted.effective)

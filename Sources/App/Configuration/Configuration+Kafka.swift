@@ -51,6 +51,12 @@ extension Configuration.Kafka {
         package var topic: String
         package var partition: Int32
         package var offset: Int64
+
+        package init(topic: String, partition: Int32, offset: Int64) {
+            self.topic = topic
+            self.partition = partition
+            self.offset = offset
+        }
     }
 
     /// librdkafka's properties that the configuration has a key for, apart from those that the

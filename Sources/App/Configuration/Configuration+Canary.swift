@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
+package import Intake
 internal import PushModel
 
 extension Configuration {
@@ -14,13 +14,13 @@ extension Configuration {
     }
 
     /// The app of canaries: the one that is named, or the only one there is.
-    var canaryApp: String? {
+    package var canaryApp: String? {
         let apps = Set(apns.credentials.values.flatMap(\.apps))
         return canary.app ?? (apps.count == 1 ? apps.first : nil)
     }
 
     /// The first topic whose records are events of ours and are not delayed, filtered or of another app.
-    func canaryBinding(of bindings: [TopicBinding]) -> Int? {
+    package func canaryBinding(of bindings: [TopicBinding]) -> Int? {
         bindings.firstIndex { binding in
             binding.holdsOwnEvents && binding.delay == .zero && binding.conditions.isEmpty
                 && (binding.app == nil || binding.app == canaryApp)

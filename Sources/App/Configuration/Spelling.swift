@@ -44,7 +44,7 @@ package enum Spelling {
     }
 
     /// Whether `word` is close enough to be a misspelling: at most a third of the letters differ.
-    static func isSlip(_ word: String, for known: String) -> Bool {
+    package static func isSlip(_ word: String, for known: String) -> Bool {
         distance(word, known) * 3 <= max(word.count, known.count)
     }
 

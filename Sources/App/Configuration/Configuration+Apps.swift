@@ -11,7 +11,7 @@ extension Configuration {
     /// Says that no credential serves an app, and which apps there are.
     package func strangerText(_ app: String) -> String {
         "'\(app.printable)' is no app of this configuration's apns.credentials, which have "
-            + TokenText.list(apps, most: 20)
+            + apps.listed(most: 20)
     }
 
     /// The topics of `kafka.events` whose events can be for no app, each with what to do. While one app
@@ -35,7 +35,7 @@ extension Configuration {
                             + "and reaches nobody", "set it to the app that they are for"
                     )
                 return "\(key) is not set, and \(apps.count) apps are configured "
-                    + "(\(TokenText.list(apps))): \(what); \(remedy)"
+                    + "(\(apps.listed())): \(what); \(remedy)"
             }
     }
 }

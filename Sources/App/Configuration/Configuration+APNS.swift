@@ -54,7 +54,7 @@ extension Configuration.APNS {
 
         /// The key ID in a file name of Apple's form, `AuthKey_FGHIJ67890.p8`; nil for another
         /// name.
-        static func keyID(inNameOf file: String) -> String? {
+        package static func keyID(inNameOf file: String) -> String? {
             let name = file.split(separator: "/").last ?? ""
             guard name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else { return nil }
             let keyID = name.dropFirst("AuthKey_".count).dropLast(".p8".count)

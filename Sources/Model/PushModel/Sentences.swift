@@ -3,13 +3,21 @@
 
 extension String {
     /// The text as a sentence: with a capital letter and a full stop.
-    var asSentence: String {
+    package var asSentence: String {
         guard let first else { return self }
         return first.uppercased() + String(dropFirst()).withFullStop
     }
 
     /// The text with a full stop, or with the end that it has.
-    var withFullStop: String { ".!?".contains(last ?? ".") ? self : self + "." }
+    package var withFullStop: String { ".!?".contains(last ?? ".") ? self : self + "." }
+}
+
+extension [String] {
+    /// The first of them, and how many more there are: `a, b and 3 more`.
+    package func listed(most: Int = 5) -> String {
+        let shown = prefix(most).joined(separator: ", ")
+        return count > most ? "\(shown) and \(count - most) more" : shown
+    }
 }
 
 extension Int {
@@ -32,7 +40,7 @@ extension Int {
 
 extension FixedWidthInteger {
     /// The sum; where it does not fit, the nearest number that does.
-    func adding(_ other: Self) -> Self {
+    package func adding(_ other: Self) -> Self {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? (other < 0 ? .min : .max) : sum
     }
@@ -40,7 +48,7 @@ extension FixedWidthInteger {
 
 extension Duration {
     /// About how long it is, for people: `12 s`, `5 min`, `3 h`, `4 d`.
-    var rounded: String {
+    package var rounded: String {
         let seconds = components.seconds
         return switch seconds {
         case ..<120: "\(seconds) s"

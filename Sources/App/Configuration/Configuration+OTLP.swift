@@ -3,7 +3,6 @@
 
 internal import FoundationEssentials
 package import OTLPExporter
-internal import Pipeline
 internal import PushModel
 internal import Telemetry
 

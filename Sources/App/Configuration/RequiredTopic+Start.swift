@@ -8,7 +8,7 @@ extension RequiredTopic {
     /// Throws if Kafka would delete what is in effect of one of the topics, which must be compacted.
     package static func refuseUncompacted(
         _ topics: [RequiredTopic], settings: KafkaClientSettings, logger: Logger
-    ) throws(WorkerFailure) {
+    ) throws(ServiceFailure) {
         for topic in topics {
             let problem: String?
             do throws(KafkaError) {
@@ -24,7 +24,7 @@ extension RequiredTopic {
                 guard case .forbidden = error else { return }
                 continue
             }
-            if let problem { throw WorkerFailure.topic(problem) }
+            if let problem { throw ServiceFailure.topic(problem) }
         }
     }
 

@@ -11,7 +11,7 @@ extension Configuration {
     }
 
     private static let introduction = """
-        <!-- Written by `make docs` from the table in Sources/App/Worker/Configuration. -->
+        <!-- Written by `make docs` from the table in Sources/App/Configuration. -->
 
         # Configuration
 
