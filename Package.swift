@@ -43,6 +43,8 @@ let bindings: [Target] = [
 let model: [Target] = [
     .floor("Model", "PushModel", []),
     .floor("Model", "RecordFormats", ["PushModel", "Simdjson"]),
+    // Avro and Protobuf: what Intake reads is JSON.
+    .floor("Model", "SchemaCodecs", ["PushModel", "Simdjson", "FlatMemory"]),
 ]
 
 // MARK: Stages: decide. Deterministic, no I/O, no clock. Siblings never import each other but for the
@@ -50,16 +52,12 @@ let model: [Target] = [
 // was planned. The two bindings they may use (flat memory, the JSON parser) touch nothing but memory.
 
 let stages: [Target] = [
-    .stage("Intake", uses: ["RecordFormats", "Simdjson", "FlatMemory"], above: ["RecordSchemas"]),
+    .stage("Intake", uses: ["RecordFormats", "SchemaCodecs", "Simdjson", "FlatMemory"]),
     .stage("Audience", uses: ["FlatMemory"]),
     .stage("Delivery", uses: ["Simdjson", "FlatMemory"]),
     .stage("Ledger", uses: ["FlatMemory"]),
     .stage("Planning", uses: ["FlatMemory"], above: ["Ledger"]),
     .stage("Deferral", uses: ["FlatMemory"], above: ["Planning", "Ledger"]),
-    // The registrar's: what may be written to the registrations topic.
-    .stage("Registering", uses: ["RecordFormats", "Simdjson"]),
-    // Records that are written with a schema: what Intake reads is JSON.
-    .stage("RecordSchemas", uses: ["Simdjson", "FlatMemory"]),
 ]
 
 // MARK: Pipeline: composes the stages, and decides what needs several of them. As pure as they are.
@@ -69,7 +67,7 @@ let pipeline: [Target] = [
         name: "Pipeline",
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "RecordSchemas", "FlatMemory",
+            "Ledger", "SchemaCodecs", "FlatMemory",
         ],
         path: "Sources/Pipeline", swiftSettings: .house)
 ]
@@ -109,7 +107,7 @@ let drivers: [Target] = [
     // Schemas of records, by the API of Confluent's registry.
     .floor(
         "Drivers", "SchemaRegistry",
-        ["PushModel", "Delivery", "RecordSchemas", "Curl", "Simdjson", "LinuxIO"]),
+        ["PushModel", "Delivery", "SchemaCodecs", "Curl", "Simdjson", "LinuxIO"]),
     // The one HTTP server: for probes, metrics and the operator's questions.
     .floor(
         "Drivers", "HTTPListener", ["PushModel", "OpenSSL"], logs: true,
@@ -130,12 +128,26 @@ let simulators: [Target] = [
     .floor("Simulators", "EmbeddedKafka", ["Rdkafka", "LinuxIO"]),
 ]
 
-// MARK: Registrar: how tokens come in. Who may write which installation's.
+// MARK: Registrar: how tokens come in. What may be written to the registrations topic (as pure as a
+// stage), who may write which installation's, and the service, `lamplighter registrar`.
 
 let registrar: [Target] = [
+    .floor("Registrar", "RegistrarRules", ["PushModel", "RecordFormats", "Simdjson"]),
     .floor(
         "Registrar", "RegistrarAccess",
-        ["PushModel", "OpenSSL", "Curl", "Simdjson", "LinuxIO"])
+        ["PushModel", "OpenSSL", "Curl", "Simdjson", "LinuxIO"]),
+    .floor(
+        "Registrar", "Registrar",
+        [
+            "Configuration", "PushModel", "RecordFormats", "RegistrarRules", "RegistrarAccess",
+            "KafkaLog", "HTTPListener", "Telemetry", "LinuxIO", "OpenSSL", "Rdkafka", "Simdjson",
+            "Curl",
+        ],
+        logs: true,
+        products: [
+            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+        ],
+        plugins: ["EmbedText"]),
 ]
 
 // MARK: App: knows everyone; connects what decides with what does, and runs it.
@@ -150,7 +162,7 @@ let app: [Target] = [
     .floor(
         "App", "Configuration",
         [
-            "PushModel", "RecordFormats", "Intake", "RecordSchemas", "Delivery", "KafkaLog",
+            "PushModel", "RecordFormats", "Intake", "SchemaCodecs", "Delivery", "KafkaLog",
             "HTTPListener", "OTLPExporter", "Telemetry", "SchemaRegistry", "Curl",
         ],
         logs: true, products: [.product(name: "Yams", package: "Yams")]),
@@ -159,24 +171,13 @@ let app: [Target] = [
         [
             "Configuration", "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience",
             "Intake", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage",
-            "OTLPExporter", "Telemetry", "SchemaRegistry", "RecordSchemas", "LinuxIO",
+            "OTLPExporter", "Telemetry", "SchemaRegistry", "SchemaCodecs", "LinuxIO",
             "FlatMemory", "OpenSSL", "Rdkafka", "Simdjson",
         ],
         logs: true,
         products: [
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
         ]),
-    // `lamplighter registrar`.
-    .target(
-        name: "Registrar",
-        dependencies: [
-            "Configuration", "PushModel", "RecordFormats", "Registering", "RegistrarAccess",
-            "KafkaLog", "HTTPListener", "Telemetry", "LinuxIO", "OpenSSL", "Rdkafka", "Simdjson",
-            "Curl",
-            .product(name: "Logging", package: "swift-log"),
-            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-        ],
-        path: "Sources/App/Registrar", swiftSettings: .house, plugins: ["EmbedText"]),
     // How both programs start and end.
     .floor(
         "App", "Entrypoint",
@@ -222,7 +223,7 @@ let lab: [Target] = [
         name: "lamplighter-lab",
         dependencies: [
             "Entrypoint", "Checker", "FleetKit", "Demo", "Devices", "APNSSimulator",
-            "EmbeddedKafka", "RecordSchemas", "SchemaRegistry", "LinuxIO",
+            "EmbeddedKafka", "SchemaCodecs", "SchemaRegistry", "LinuxIO",
             "PushModel",
             "OpenSSL", "TestCertificates",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -250,27 +251,28 @@ let tests: [Target] = [
         "StagesTests",
         [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "Registering", "RecordSchemas", "Simdjson", "FlatMemory",
+            "Ledger", "RegistrarRules", "SchemaCodecs", "Simdjson", "FlatMemory",
         ]),
     .tests(
         "PipelineTests",
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Intake", "Audience", "Planning",
-            "Deferral", "Delivery", "Ledger", "RecordSchemas",
+            "Deferral", "Delivery", "Ledger", "SchemaCodecs",
         ]),
     .tests("LifecycleTests", ["Lifecycle", "Pipeline", "PushModel"]),
     .tests(
         "DriversTests",
         [
             "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter",
-            "Telemetry", "SchemaRegistry", "RecordSchemas", "APNSSimulator",
+            "Telemetry", "SchemaRegistry", "SchemaCodecs", "APNSSimulator",
             "EmbeddedKafka", "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
             "LinuxIO", "Rdkafka",
         ], logs: true),
     .tests(
         "RegistrarTests",
         [
-            "Registrar", "Registering", "RegistrarAccess", "Devices", "PushModel", "RecordFormats",
+            "Registrar", "RegistrarRules", "RegistrarAccess", "Devices", "PushModel",
+            "RecordFormats",
             "FleetKit", "HTTPListener", "KafkaLog", "OpenSSL", "Rdkafka", "TestCertificates",
             "LinuxIO",
         ], logs: true),
@@ -289,7 +291,7 @@ let tests: [Target] = [
             "Configuration", "PushModel", "RecordFormats", "Worker", "Entrypoint", "Lifecycle",
             "Pipeline", "Intake", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener",
             "LivePage", "OTLPExporter",
-            "Telemetry", "EmbeddedKafka", "FleetKit", "RecordSchemas", "SchemaRegistry", "LinuxIO",
+            "Telemetry", "EmbeddedKafka", "FleetKit", "SchemaCodecs", "SchemaRegistry", "LinuxIO",
             "OpenSSL", "Rdkafka",
         ],
         logs: true),
@@ -310,7 +312,7 @@ let fuzzing: Target = {
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener",
         "Configuration", "Worker",
-        "APNSSimulator", "RegistrarAccess", "Registering", "Registrar", "RecordSchemas",
+        "APNSSimulator", "RegistrarAccess", "RegistrarRules", "Registrar", "SchemaCodecs",
         "SchemaRegistry", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
         "Simdjson", "FlatMemory",
         .product(name: "Logging", package: "swift-log"),
@@ -336,7 +338,7 @@ let benchmarks: [Target] = [
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
             "Pipeline", "KafkaLog", "APNSDelivery", "FleetKit", "Rdkafka", "OpenSSL", "LinuxIO",
-            "RecordSchemas", "Simdjson",
+            "SchemaCodecs", "Simdjson",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Histogram", package: "hdrhistogram-swift"),
             .product(name: "Logging", package: "swift-log"),

@@ -40,18 +40,17 @@ class Target:
 
 
 def _stages():
-    folders = sorted(path.name for path in (ROOT / "Sources/Stages").iterdir() if path.is_dir())
-    return tuple(f"Sources/Stages/{name}" for name in folders if name != "Registering")
+    return tuple(sorted(f"Sources/Stages/{path.name}" for path in (ROOT / "Sources/Stages").iterdir() if path.is_dir()))
 
 
 TARGETS = (
-    Target("Stages", _stages(), ("StagesTests", "PipelineTests")),
-    Target("Registering", ("Sources/Stages/Registering",), ("StagesTests", "RegistrarTests")),
+    Target("Stages", (*_stages(), "Sources/Model/SchemaCodecs"), ("StagesTests", "PipelineTests")),
+    Target("RegistrarRules", ("Sources/Registrar/RegistrarRules",), ("StagesTests", "RegistrarTests")),
     Target("Pipeline", ("Sources/Pipeline",), ("PipelineTests",)),
     Target("Lifecycle", ("Sources/Lifecycle",), ("LifecycleTests", "PipelineTests")),
     Target("KafkaLog", ("Sources/Drivers/KafkaLog",), ("DriversTests",), "KafkaLog"),
     Target("Worker", ("Sources/App/Configuration", "Sources/App/Worker"), ("AppTests",)),
-    Target("Registrar", ("Sources/App/Registrar",), ("RegistrarTests",)),
+    Target("Registrar", ("Sources/Registrar/Registrar",), ("RegistrarTests",)),
 )
 
 

@@ -10,7 +10,7 @@ internal import Ledger
 internal import Planning
 package import PushModel
 internal import RecordFormats
-package import RecordSchemas
+package import SchemaCodecs
 
 /// The journey of a push, from record to committable offset: facts in, actions out. The planner
 /// thread owns it. It performs nothing, reads no clock, and always does the same for the same

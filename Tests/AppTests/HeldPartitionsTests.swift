@@ -5,7 +5,7 @@ internal import Foundation
 internal import Logging
 internal import Pipeline
 internal import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import Testing
 
 @testable internal import Worker

@@ -10,7 +10,7 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 internal import RecordFormats
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import Synchronization
 internal import Testing
 

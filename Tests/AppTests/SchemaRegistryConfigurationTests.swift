@@ -5,7 +5,7 @@ internal import Configuration
 internal import Foundation
 internal import Intake
 internal import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import SchemaRegistry
 internal import Testing
 

@@ -18,7 +18,7 @@ ALERTS = [rule["alert"] for group in GROUPS for rule in group["rules"] if "alert
 # Of each folder the text that has its lines: the registrar's page has a table of those that it alone writes.
 REGISTRAR = re.sub(r"\s+", " ", (promql.ROOT / "docs/registrar.md").read_text())
 FOLDERS = {"App/Configuration": FLAT, "App/Worker": FLAT, "App/lamplighter": FLAT, "Drivers": FLAT,
-           "Registrar": FLAT + REGISTRAR, "App/Registrar": FLAT + REGISTRAR}
+           "Registrar": FLAT + REGISTRAR}
 
 CALL = re.compile(
     r"\blogger\.(?:notice|warning|error|critical)\(|\blog\.write\(|\blogger\.log\(|(?<!func )\btell\((?=\s*\")"

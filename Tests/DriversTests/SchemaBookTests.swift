@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 import PushModel
-import RecordSchemas
+import SchemaCodecs
 import Testing
 
 @testable import SchemaRegistry

@@ -4,7 +4,7 @@
 import FleetKit
 import Foundation
 import PushModel
-import RecordSchemas
+import SchemaCodecs
 import Synchronization
 import Testing
 

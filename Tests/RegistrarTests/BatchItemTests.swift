@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 internal import Testing
 
 @testable internal import Registrar

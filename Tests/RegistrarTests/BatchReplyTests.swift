@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Registering
+internal import RegistrarRules
 internal import Synchronization
 internal import Testing
 

@@ -6,7 +6,7 @@ import KafkaLog
 import Logging
 import PushModel
 import RecordFormats
-import Registering
+import RegistrarRules
 
 @testable import Registrar
 

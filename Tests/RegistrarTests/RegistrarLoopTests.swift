@@ -4,7 +4,7 @@
 import KafkaLog
 import PushModel
 import Rdkafka
-import Registering
+import RegistrarRules
 import Testing
 
 @testable import Registrar

@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 import Foundation
-import Registering
 import Registrar
+import RegistrarRules
 import Testing
 
 @Suite struct `The registrar page` {

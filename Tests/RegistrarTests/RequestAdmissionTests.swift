@@ -4,7 +4,7 @@
 internal import HTTPListener
 internal import Logging
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 internal import Testing
 
 @testable internal import Registrar

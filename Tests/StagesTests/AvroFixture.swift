@@ -3,7 +3,7 @@
 
 internal import FlatMemory
 
-@testable import RecordSchemas
+@testable import SchemaCodecs
 
 /// Avro by hand: what a writer's library would make of values.
 struct AvroBytes: ExpressibleByArrayLiteral {

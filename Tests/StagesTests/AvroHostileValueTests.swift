@@ -3,7 +3,7 @@
 
 internal import Testing
 
-@testable import RecordSchemas
+@testable import SchemaCodecs
 
 @Suite struct `A hostile value of Avro` {
     private static let refused: [(String, [UInt8], String)] = [

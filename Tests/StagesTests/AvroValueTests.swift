@@ -3,7 +3,7 @@
 
 internal import Testing
 
-@testable import RecordSchemas
+@testable import SchemaCodecs
 
 @Suite struct `A value of Avro as JSON` {
     private static let forms: [(String, AvroBytes, String)] = [

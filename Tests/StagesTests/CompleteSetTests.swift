@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import Registering
+import RegistrarRules
 import Testing
 
 @Suite struct `A complete set` {

@@ -6,7 +6,7 @@ import RecordFormats
 import Simdjson
 import Testing
 
-@testable import Registering
+@testable import RegistrarRules
 
 /// Records that others have written to the registrations topic.
 @Suite struct `Foreign registrations` {

@@ -5,7 +5,7 @@ import PushModel
 import Simdjson
 import Testing
 
-@testable import Registering
+@testable import RegistrarRules
 
 private typealias Desk = `A registration desk`
 

@@ -4,7 +4,7 @@
 internal import Intake
 internal import PushModel
 internal import RecordFormats
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import Testing
 
 @Suite struct `Formats of keys` {

@@ -3,7 +3,7 @@
 
 internal import Testing
 
-@testable import RecordSchemas
+@testable import SchemaCodecs
 
 @Suite struct `A message of Protobuf as JSON` {
     private static func one(_ type: String) -> String {

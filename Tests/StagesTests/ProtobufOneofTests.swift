@@ -3,7 +3,7 @@
 
 internal import Testing
 
-@testable import RecordSchemas
+@testable import SchemaCodecs
 
 @Suite struct `A oneof of Protobuf` {
     @Test func `a message of a oneof is put together only of the parts after the other field`()

@@ -3,7 +3,7 @@
 
 internal import Testing
 
-@testable import RecordSchemas
+@testable import SchemaCodecs
 
 @Suite struct `A record with a schema` {
     private static let avro = try! RecordSchema(

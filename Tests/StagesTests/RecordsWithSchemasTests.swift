@@ -6,7 +6,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@testable internal import RecordSchemas
+@testable internal import SchemaCodecs
 
 @Suite struct `Records with schemas` {
     /// The registry's schemas by number.

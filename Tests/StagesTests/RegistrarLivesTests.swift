@@ -5,7 +5,7 @@ import PushModel
 import RecordFormats
 import Testing
 
-@testable import Registering
+@testable import RegistrarRules
 
 /// Seeded lives of a partition and its owners, with former owners that go on writing for a while because
 /// they do not know yet. Registrations and removals, of clients that count and of those that do not.

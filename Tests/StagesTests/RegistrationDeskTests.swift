@@ -6,7 +6,7 @@ import RecordFormats
 import Simdjson
 import Testing
 
-@testable import Registering
+@testable import RegistrarRules
 
 @Suite struct `A registration desk` {
     static let key = InstallationKey(

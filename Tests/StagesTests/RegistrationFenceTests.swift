@@ -4,7 +4,7 @@
 internal import Simdjson
 internal import Testing
 
-@testable internal import Registering
+@testable internal import RegistrarRules
 
 private typealias Desk = `A registration desk`
 

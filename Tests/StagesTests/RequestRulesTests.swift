@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 import PushModel
-import Registering
+import RegistrarRules
 import Simdjson
 import Testing
 

@@ -5,7 +5,7 @@ import PushModel
 import Simdjson
 import Testing
 
-@testable import Registering
+@testable import RegistrarRules
 
 @Suite struct `The members of a snapshot` {
     private static let key = InstallationKey(

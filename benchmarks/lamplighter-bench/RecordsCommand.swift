@@ -4,7 +4,7 @@
 import ArgumentParser
 import Foundation
 import PushModel
-import RecordSchemas
+import SchemaCodecs
 import Simdjson
 
 /// The same record in JSON, Avro and Protobuf, from its bytes to three of its fields, and to the event

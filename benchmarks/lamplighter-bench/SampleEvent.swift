@@ -3,7 +3,7 @@
 
 import Intake
 import PushModel
-import RecordSchemas
+import SchemaCodecs
 
 /// A record with its topic's binding: what the planner does with it before it looks for tokens.
 struct SampleEvent {

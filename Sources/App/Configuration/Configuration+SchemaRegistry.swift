@@ -4,7 +4,7 @@
 internal import FoundationEssentials
 internal import Intake
 package import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 package import SchemaRegistry
 
 extension Configuration.Kafka {

@@ -6,7 +6,7 @@ internal import LinuxIO
 internal import Pipeline
 package import PushModel
 internal import RecordFormats
-internal import RecordSchemas
+internal import SchemaCodecs
 package import SchemaRegistry
 
 /// What real records of events topics would do: read them with `record`, then all registrations with

@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import Simdjson
 
 /// A schema as the registry's API has it: of a number, or of a subject's version.

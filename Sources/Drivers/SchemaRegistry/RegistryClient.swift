@@ -3,7 +3,7 @@
 
 internal import Curl
 internal import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 
 /// Asks a schema registry, by the API that Confluent's, Karapace's and others have. A request blocks,
 /// so it belongs to a thread of its own.

@@ -3,7 +3,7 @@
 
 internal import Delivery
 internal import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 
 /// What is known of schemas, which are wanted, and which is asked for next. It decides alone by what
 /// it is told, without a clock or a network.

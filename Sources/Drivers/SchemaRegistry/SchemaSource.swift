@@ -3,7 +3,7 @@
 
 internal import LinuxIO
 package import PushModel
-package import RecordSchemas
+package import SchemaCodecs
 internal import Synchronization
 
 /// Schemas by their numbers, fetched from a registry by a few threads of its own while some are wanted.

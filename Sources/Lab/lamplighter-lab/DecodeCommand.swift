@@ -6,7 +6,7 @@ import Entrypoint
 import FoundationEssentials
 import LinuxIO
 import PushModel
-import RecordSchemas
+import SchemaCodecs
 import SchemaRegistry
 
 struct DecodeCommand: ParsableCommand {

@@ -3,7 +3,7 @@
 
 internal import PushModel
 internal import RecordFormats
-package import RecordSchemas
+package import SchemaCodecs
 internal import Simdjson
 
 /// Records whose keys or values were written with a schema, in Confluent's wire format. They become

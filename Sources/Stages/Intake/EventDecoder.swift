@@ -4,7 +4,7 @@
 internal import FlatMemory
 package import PushModel
 internal import RecordFormats
-package import RecordSchemas
+package import SchemaCodecs
 internal import Simdjson
 
 /// Reads records of events topics. One per planner thread; its buffers are reused.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import Simdjson
 
 /// A number in JSON, or in a text of digits. Whole numbers are exact, however large: an identifier

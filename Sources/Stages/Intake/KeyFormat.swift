@@ -3,7 +3,7 @@
 
 internal import PushModel
 internal import RecordFormats
-package import RecordSchemas
+package import SchemaCodecs
 internal import Simdjson
 
 /// How the keys of a topic were written, where they are not text.

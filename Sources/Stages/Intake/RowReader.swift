@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import Simdjson
 
 /// Reads what connectors write inside of JSON: rows and keys that are texts of JSON (MongoDB's, an

@@ -3,7 +3,7 @@
 
 package import PushModel
 internal import RecordFormats
-package import RecordSchemas
+package import SchemaCodecs
 
 /// How the records of one Kafka topic are read as events.
 package struct TopicBinding: Sendable, Equatable {

@@ -4,7 +4,7 @@
 internal import HTTPListener
 internal import PushModel
 internal import RecordFormats
-internal import Registering
+internal import RegistrarRules
 internal import Simdjson
 
 @testable import Registrar

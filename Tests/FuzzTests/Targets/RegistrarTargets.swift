@@ -3,7 +3,7 @@
 
 internal import PushModel
 internal import RecordFormats
-internal import Registering
+internal import RegistrarRules
 internal import Simdjson
 
 /// The path of a request to the registrar.

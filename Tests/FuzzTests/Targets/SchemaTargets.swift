@@ -5,7 +5,7 @@ internal import FlatMemory
 internal import PushModel
 internal import Simdjson
 
-@testable import RecordSchemas
+@testable import SchemaCodecs
 @testable import SchemaRegistry
 
 /// A schema of Avro. The input: its text.

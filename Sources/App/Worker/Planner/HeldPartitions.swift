@@ -3,7 +3,7 @@
 
 internal import Pipeline
 internal import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 
 /// The partitions whose next record waits for its schema, or for this worker's clock. Kafka had already lent that record and some
 /// that follow it, so they are kept here; nothing more is read of the partition meanwhile. They are as

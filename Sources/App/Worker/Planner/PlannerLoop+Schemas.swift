@@ -7,7 +7,7 @@ internal import Lifecycle
 internal import Logging
 internal import Pipeline
 internal import PushModel
-internal import RecordSchemas
+internal import SchemaCodecs
 internal import SchemaRegistry
 
 /// Records that cannot be read yet: their schema is not known, or this worker's clock is wrong. They wait, and with them what follows them in their

@@ -3,8 +3,8 @@
 
 internal import HTTPListener
 internal import PushModel
-internal import Registering
 internal import RegistrarAccess
+internal import RegistrarRules
 
 /// What the head of a request has shown: what it is about, and who asks.
 struct RequestAdmission: Sendable {

@@ -6,7 +6,7 @@ internal import KafkaLog
 internal import LinuxIO
 internal import Logging
 internal import Rdkafka
-internal import Registering
+internal import RegistrarRules
 internal import Synchronization
 
 /// Knows how many partitions the registrations topic has and where the owner of each is reached. A

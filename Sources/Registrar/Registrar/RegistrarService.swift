@@ -8,8 +8,8 @@ internal import Logging
 internal import OpenSSL
 internal import PushModel
 internal import RecordFormats
-internal import Registering
 internal import RegistrarAccess
+internal import RegistrarRules
 internal import Simdjson
 internal import Synchronization
 

@@ -3,7 +3,7 @@
 
 internal import HTTPListener
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 
 /// An answer before it is an HTTP message of its own, or a part of a batch's.
 struct RegistrarReply: Sendable {

@@ -3,7 +3,7 @@
 
 internal import HTTPListener
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 
 /// A request whose caller is known, with what another replica needs to answer it instead.
 struct RegistrarRequest: Sendable {

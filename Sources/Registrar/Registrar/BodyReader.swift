@@ -6,7 +6,7 @@ internal import HTTPListener
 internal import OpenSSL
 internal import PushModel
 internal import RecordFormats
-internal import Registering
+internal import RegistrarRules
 internal import Simdjson
 
 /// One put or delete of a batch, and how many records it writes.

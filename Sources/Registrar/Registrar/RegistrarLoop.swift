@@ -5,7 +5,7 @@ internal import KafkaLog
 internal import LinuxIO
 internal import Logging
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 
 /// The thread that owns the registrar's Kafka clients and its desk. Requests come in by a mailbox and
 /// are answered through their continuations, so nothing on it is shared. What Kafka says is told to the

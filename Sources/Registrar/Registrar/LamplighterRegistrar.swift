@@ -8,8 +8,8 @@ internal import KafkaLog
 internal import LinuxIO
 package import Logging
 internal import PushModel
-internal import Registering
 internal import RegistrarAccess
+internal import RegistrarRules
 internal import ServiceLifecycle
 internal import Telemetry
 

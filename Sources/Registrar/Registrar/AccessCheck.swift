@@ -5,8 +5,8 @@ internal import HTTPListener
 internal import LinuxIO
 internal import Logging
 internal import PushModel
-internal import Registering
 internal import RegistrarAccess
+internal import RegistrarRules
 
 /// Asks the access control who makes a request, in the terms of HTTP.
 struct AccessCheck: Sendable {

@@ -4,7 +4,7 @@
 internal import KafkaLog
 internal import Logging
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 internal import Simdjson
 
 /// What the registrar's loop wants of Kafka: the topic of registrations, as a member of a group, and a

@@ -4,7 +4,7 @@
 internal import HTTPListener
 internal import PushModel
 internal import RecordFormats
-internal import Registering
+internal import RegistrarRules
 
 extension RegistrarService {
     /// Writes the complete set of an installation's controls. One that is refused writes nothing;

@@ -6,8 +6,8 @@ internal import HTTPListener
 internal import KafkaLog
 internal import PushModel
 internal import RecordFormats
-internal import Registering
 internal import RegistrarAccess
+internal import RegistrarRules
 
 /// Has each key's owner answer: this replica, or the one that the request is passed on to.
 ///

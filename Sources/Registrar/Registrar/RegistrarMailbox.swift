@@ -3,7 +3,7 @@
 
 internal import LinuxIO
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 internal import Synchronization
 
 /// The handlers of an installation that are in a replica's partitions.

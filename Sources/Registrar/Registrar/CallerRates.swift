@@ -3,7 +3,7 @@
 
 internal import LinuxIO
 internal import PushModel
-internal import Registering
+internal import RegistrarRules
 internal import Synchronization
 
 /// The rates of callers and of installations, as this replica has seen them.
