@@ -30,10 +30,10 @@ package struct EventBound: Sendable {
 extension PushPipeline {
     /// Whether another event may be read: there is room for all that it could need.
     package var hasRoomForEvents: Bool {
-        state.freeEventSlots > state.settings.immediateFanOutMax && !fanOut.walks.isFull
+        state.freeEventSlots > state.settings.sizes.immediateFanOutMax && !fanOut.walks.isFull
             && late.isEmpty && outbox.roomForLetters(state) > 0
-            && state.pushes.bodies.bytes < state.settings.payloadBytesMax
-            && late.bytes < state.settings.recentEventBytesMax
+            && state.pushes.bodies.bytes < state.settings.sizes.payloadBytesMax
+            && late.bytes < state.settings.sizes.recentEventBytesMax
     }
 
     /// How many events may be read in one go. They are few enough to be fanned out at once even if
@@ -42,8 +42,9 @@ extension PushPipeline {
     package var roomForEvents: Int {
         guard hasRoomForEvents else { return 0 }
         return min(
-            max(1, state.freeEventSlots / (2 * state.settings.immediateFanOutMax)),
-            state.settings.fanOutsMax - fanOut.walks.count, max(1, outbox.roomForLetters(state)))
+            max(1, state.freeEventSlots / (2 * state.settings.sizes.immediateFanOutMax)),
+            state.settings.sizes.fanOutsMax - fanOut.walks.count,
+            max(1, outbox.roomForLetters(state)))
     }
 
     /// Whether hardly another event fits, by any of the bounds of `hasRoomForEvents`.
@@ -110,13 +111,13 @@ extension PushPipeline {
     /// waits for slots as well, and events wait for that.
     private var slots: Level {
         let settings = state.settings
-        let few = max(settings.slotsKeptForEvents / 4, 2 * settings.immediateFanOutMax)
+        let few = max(settings.sizes.slotsKeptForEvents / 4, 2 * settings.sizes.immediateFanOutMax)
         return Level(
             isShort: state.freeEventSlots <= min(few, state.pushes.slots / 2 - 1) || !late.isEmpty,
             isHalfFree: state.pushes.freeSlots >= state.pushes.slots / 2)
     }
 
-    private var walks: Level { Level(fanOut.walks.count, of: state.settings.fanOutsMax) }
+    private var walks: Level { Level(fanOut.walks.count, of: state.settings.sizes.fanOutsMax) }
 
     /// Short when not one fits, and no earlier: only then does it show whether Kafka takes letters,
     /// and reading waits for them only while it does.
@@ -124,13 +125,16 @@ extension PushPipeline {
         let room = outbox.roomForLetters(state)
         return Level(
             isShort: room == 0,
-            isHalfFree: room == .max || outbox.letterBytes <= state.settings.wholeLetterBytesMax / 2
+            isHalfFree: room == .max
+                || outbox.letterBytes <= state.settings.sizes.wholeLetterBytesMax / 2
         )
     }
 
     private var payloads: Level {
-        Level(state.pushes.bodies.bytes, of: state.settings.payloadBytesMax)
+        Level(state.pushes.bodies.bytes, of: state.settings.sizes.payloadBytesMax)
     }
 
-    private var recentEvents: Level { Level(late.bytes, of: state.settings.recentEventBytesMax) }
+    private var recentEvents: Level {
+        Level(late.bytes, of: state.settings.sizes.recentEventBytesMax)
+    }
 }

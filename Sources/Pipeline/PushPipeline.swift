@@ -44,10 +44,11 @@ package struct PushPipeline: ~Copyable {
         settings.check()
         state = PipelineState(routing: routing, settings: settings, slab: slab)
         breakers = CircuitBreakers(
-            routing: routing, backoff: settings.breakerBackoff,
-            tokenBackoff: settings.retryBackoff, limits: settings.tokenGuard, seed: settings.seed)
+            routing: routing, backoff: settings.live.breakerBackoff,
+            tokenBackoff: settings.live.retryBackoff, limits: settings.live.tokenGuard,
+            seed: settings.seed)
         let decoder = try EventDecoder(
-            bindings: bindings, routing: routing, settings: settings.events, schemas: schemas)
+            bindings: bindings, routing: routing, settings: settings.live.events, schemas: schemas)
         fanOut = FanOut(bindings: bindings, decoder: decoder, settings: settings)
         late = LateRegistrations(settings: settings)
         outbox = Outbox(settings: settings)
@@ -57,40 +58,38 @@ package struct PushPipeline: ~Copyable {
         index = AudienceFeed(routing: routing)
         shares = routing.pools.map { _ in PatientShare() }
         restrictions = Restrictions(
-            topics: bindings.count, configured: settings.restrictions)
+            topics: bindings.count, configured: settings.live.restrictions)
     }
 
-    /// Adopts the settings that may change while pushes are under way. The sizes of tables, rings
-    /// and slots stay as they are, whatever `other` says. A push that was made before keeps its
-    /// expiry and its headers.
+    /// Adopts the settings that may change while pushes are under way. A push that was made before keeps
+    /// its expiry and its headers.
     ///
     /// - Parameter bindings: of the same topics as before, in the same order.
     package mutating func adopt(
-        _ other: PipelineSettings, bindings: [TopicBinding]
+        _ live: PipelineSettings.Live, bindings: [TopicBinding]
     ) throws(TopicBindingError) {
-        let settings = state.settings.adopting(other)
-        settings.check()
         fanOut.decoder = try EventDecoder(
-            bindings: bindings, routing: state.routing, settings: settings.events,
+            bindings: bindings, routing: state.routing, settings: live.events,
             schemas: fanOut.decoder.lookup)
-        if settings.deadLetterRepeatAfter != state.settings.deadLetterRepeatAfter {
+        let former = state.settings.live
+        state.settings.live = live
+        state.settings.check()
+        if live.deadLetterRepeatAfter != former.deadLetterRepeatAfter {
             // Periods are in the order of their ends only as long as all are equally long.
             outbox.tellRepeated(&state, now: .distantFuture, all: true)
         }
-        if settings.budgets != state.settings.budgets { state.budgets.adopt(settings.budgets) }
-        let gaps = state.settings.minimumGaps
-        state.settings = settings
-        restrictions.adopt(settings.restrictions)
+        if live.budgets != former.budgets { state.budgets.adopt(live.budgets) }
+        restrictions.adopt(live.restrictions)
         // Nothing is withheld then, and nobody looks whether an event was released.
-        if settings.fanOutMax == .max { fanOut.withheld = [] }
-        if settings.minimumGaps != gaps {
-            state.pacing.adopt(settings, state.routing)
+        if live.fanOutMax == .max { fanOut.withheld = [] }
+        if live.minimumGaps != former.minimumGaps {
+            state.pacing.adopt(live.minimumGaps, state.routing)
             let gaps = state.pacing.longGaps
             deferral.table.gapsChanged { gaps[Int($0.rawValue)] }
         }
         breakers.adopt(
-            backoff: settings.breakerBackoff, tokenBackoff: settings.retryBackoff,
-            limits: settings.tokenGuard)
+            backoff: live.breakerBackoff, tokenBackoff: live.retryBackoff,
+            limits: live.tokenGuard)
     }
 
     // MARK: Partitions

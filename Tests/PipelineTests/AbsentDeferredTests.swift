@@ -25,7 +25,7 @@ internal import Testing
                 settings.holdMax = .seconds(10)
                 settings.registrationGrace = .zero
                 settings.unacknowledgedMax = 400
-                settings.minimumGaps.gaps[Int(PushType.background.rawValue)] = .seconds(1800)
+                settings.minimumGaps[.background] = .seconds(1800)
                 adjust(&settings)
             }
             pipeline.checksEachCall = false
@@ -178,7 +178,7 @@ internal import Testing
         settings.slots = 256
         settings.holdMax = .seconds(10)
         settings.registrationGrace = .zero
-        settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(60)
+        settings.minimumGaps[.controls] = .seconds(60)
     }
 
     @Test func `rows that cannot be announced do not keep those of other partitions`() {

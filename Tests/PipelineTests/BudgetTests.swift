@@ -29,7 +29,7 @@ internal import Testing
         let pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
             settings.registrationGrace = .zero
-            settings.budgets.limits[Int(PushType.controls.rawValue)] = 4
+            settings.budgets[.controls] = 4
             settings.budgets.isThinning = thin
             settings.events.changeTTL = .seconds(86_400)
             adjust(&settings)
@@ -167,7 +167,7 @@ internal import Testing
 
     @Test func `a push with a payload is sent, whatever the budget`() {
         let pipeline = Self.fixture(thin: true) { settings in
-            settings.budgets.limits[Int(PushType.background.rawValue)] = 1
+            settings.budgets[.background] = 1
         }
         pipeline.register("P", [.device([7, 7], shows: ["phone"], hearsChanges: true)])
         for number in 1...3 {
@@ -214,7 +214,7 @@ internal import Testing
 
     @Test func `a further try of a push is not thinned`() {
         let pipeline = Self.fixture(thin: true) { settings in
-            settings.budgets.limits[Int(PushType.background.rawValue)] = 1
+            settings.budgets[.background] = 1
         }
         pipeline.register("P", [.device([7, 7], shows: ["phone"], hearsChanges: true)])
         pipeline.event("phone")
@@ -242,23 +242,23 @@ internal import Testing
         spendBudget()
         #expect(send() == 0)
         var settings = pipeline.pipeline.state.settings
-        settings.budgets = BudgetSettings()
-        try pipeline.pipeline.adopt(settings, bindings: [.standard])
+        settings.budgets = PushBudgets()
+        try pipeline.pipeline.adopt(settings.live, bindings: [.standard])
         #expect(send() == 1)
         #expect(pipeline.pipeline.budgetUses(now: pipeline.now).isEmpty)
         pipeline.pass(Self.hour * 6)
         #expect(deliver() == 1, "what was deferred comes at the end of its window")
-        settings.budgets.limits[Int(PushType.controls.rawValue)] = 4
-        try pipeline.pipeline.adopt(settings, bindings: [.standard])
+        settings.budgets[.controls] = 4
+        try pipeline.pipeline.adopt(settings.live, bindings: [.standard])
         #expect(use.limit == 4 && use.pushesOver == 0)
     }
 
     @Test func `another budget begins to count anew`() throws {
         spendBudget()
         var settings = pipeline.pipeline.state.settings
-        settings.budgets.limits[Int(PushType.controls.rawValue)] = 2
+        settings.budgets[.controls] = 2
         settings.budgets.isThinning = false
-        try pipeline.pipeline.adopt(settings, bindings: [.standard])
+        try pipeline.pipeline.adopt(settings.live, bindings: [.standard])
         for number in 1...4 {
             #expect(send() == 1)
             #expect(use.tokensOver == (number > 2 ? 1 : 0))
@@ -271,7 +271,7 @@ internal import Testing
 
     @Test func `where a long gap holds, it is the bound`() {
         let paced = Self.fixture(thin: true) { settings in
-            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(60)
+            settings.minimumGaps[.controls] = .seconds(60)
         }
         let deferred = DeferredFixture(paced)
         deferred.assign()

@@ -127,7 +127,7 @@ internal import Testing
         let fixture = PipelineFixture {
             $0.canary = CanarySettings(
                 every: Self.period, app: PipelineFixture.app, subject: "canary", worker: 0xAB)
-            $0.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(1800)
+            $0.minimumGaps[.controls] = .seconds(1800)
         }
         fixture.registerControl("A", [1], shows: ["canary"])
         for _ in 1...2 {

@@ -47,7 +47,7 @@ internal import Testing
         #expect(fixture.pipeline.restrictions.inForce[Self.home]?.by == ConfiguredRestriction.by)
         var settings = fixture.pipeline.state.settings
         settings.restrictions = []
-        try fixture.pipeline.adopt(settings, bindings: [.standard])
+        try fixture.pipeline.adopt(settings.live, bindings: [.standard])
         fixture.pass(.milliseconds(1))
         #expect(fixture.deliverAll().count == 1 && fixture.pipeline.restrictions.inForce.isEmpty)
     }

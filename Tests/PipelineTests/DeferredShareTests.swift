@@ -105,7 +105,7 @@ internal import Testing
         pipeline.answer(pipeline.take(1)[0], 403, .invalidProviderToken)
         pipeline.pass(.milliseconds(10))
         let probes = max(
-            HoldWatch.probesKept, pipeline.pipeline.state.settings.deferredSlots / 16)
+            HoldWatch.probesKept, pipeline.pipeline.state.settings.sizes.deferredSlots / 16)
         #expect(pipeline.pipeline.state.pushes.deferredShareCount == probes)
         writeOthers()
         let sent = othersSent {

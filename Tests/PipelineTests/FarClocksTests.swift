@@ -38,7 +38,7 @@ internal import Testing
                 PipelineFixture { settings in
                     settings.holdMax = .seconds(10)
                     settings.registrationGrace = .zero
-                    settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = gap
+                    settings.minimumGaps[.controls] = gap
                 }
             }
             partitions = workers.map { DeferredFixture($0) }

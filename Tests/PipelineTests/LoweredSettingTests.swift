@@ -22,8 +22,12 @@ internal import Testing
             "spreadAbove": { $0.spreadAbove = 1 },
             "fanOutMax": { $0.fanOutMax = 1 },
             "minimumGap": { $0.minimumGaps = MinimumGaps() },
-            "budget": { $0.budgets.limits = $0.budgets.limits.map { min($0, 1) } },
-            "no budget": { $0.budgets = BudgetSettings() },
+            "budget": { settings in
+                for type in PushType.allTypes {
+                    settings.budgets[type] = min(settings.budgets[type], 1)
+                }
+            },
+            "no budget": { $0.budgets = PushBudgets() },
             "deferredMax": { $0.deferredMax = 1 },
             "attemptsMax": { $0.attemptsMax = 1 },
             "back-offs": { settings in
@@ -32,8 +36,8 @@ internal import Testing
                 settings.coolDownBackoff = least
                 settings.breakerBackoff = least
             },
-            "priority": {
-                $0.wireDefaults.priorities = $0.wireDefaults.priorities.map { min($0, 1) }
+            "priority": { settings in
+                for type in PushType.builtInTypes { settings.wire[type].priority = 1 }
             },
             "eventBytesMax": { $0.deadLetterEventBytesMax = 0 },
             "repeatAfter": { $0.deadLetterRepeatAfter = .zero },
@@ -59,14 +63,14 @@ internal import Testing
         change(&lowered)
         for _ in 0..<4 {
             busy.work(turns: 40)
-            try busy.fixture.pipeline.adopt(lowered, bindings: [.standard])
+            try busy.fixture.pipeline.adopt(lowered.live, bindings: [.standard])
             busy.fixture.checkInvariants()
             busy.work(turns: 20)
-            try busy.fixture.pipeline.adopt(settings, bindings: [.standard])
+            try busy.fixture.pipeline.adopt(settings.live, bindings: [.standard])
             busy.fixture.checkInvariants()
         }
         #expect(busy.kindsMet == BusyPipeline.Kind.all, "the turns must bring work of every kind")
-        try busy.fixture.pipeline.adopt(lowered, bindings: [.standard])
+        try busy.fixture.pipeline.adopt(lowered.live, bindings: [.standard])
         busy.finish()
         #expect(busy.fixture.isIdle && busy.isCommitted)
     }
@@ -112,8 +116,8 @@ private struct BusyPipeline {
             settings.deadLetterRepeatAfter = .seconds(30)
             settings.tokenGuard.window = 20
             settings.tokenGuard.badShareMax = 0.5
-            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(5)
-            settings.budgets.limits = PushType.all.map { _ in 3 }
+            settings.minimumGaps[.controls] = .seconds(5)
+            for type in PushType.allTypes { settings.budgets[type] = 3 }
             settings.budgets.isThinning = true
             settings.retryBackoff = Backoff(least: .seconds(1), most: .seconds(8))
         }

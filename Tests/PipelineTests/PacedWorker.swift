@@ -21,7 +21,7 @@ final class PacedWorker {
         pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
             settings.registrationGrace = .zero
-            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = gap
+            settings.minimumGaps[.controls] = gap
             adjust(&settings)
         }
         if let now { pipeline.now = now }

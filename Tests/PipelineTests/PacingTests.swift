@@ -165,7 +165,7 @@ internal import Testing
         #expect(worker.deliver() == 0)
         var settings = worker.pipeline.pipeline.state.settings
         settings.minimumGaps = MinimumGaps()
-        try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
+        try worker.pipeline.pipeline.adopt(settings.live, bindings: [.standard])
         #expect(worker.deliver() == 1)
     }
 
@@ -275,7 +275,7 @@ internal import Testing
         let pipeline = PipelineFixture(bindings: bindings) { settings in
             settings.holdMax = .seconds(10)
             settings.registrationGrace = .zero
-            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(2)
+            settings.minimumGaps[.controls] = .seconds(2)
         }
         pipeline.registerControl("A", [1], shows: ["door"])
         pipeline.event("door")
@@ -299,8 +299,8 @@ internal import Testing
         #expect(worker.deliver() == 1)
         worker.pipeline.pass(.seconds(1))
         var settings = worker.pipeline.pipeline.state.settings
-        settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(90)
-        try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
+        settings.minimumGaps[.controls] = .seconds(90)
+        try worker.pipeline.pipeline.adopt(settings.live, bindings: [.standard])
         #expect(worker.deliver() == 0)
         worker.pipeline.registerControl("Z", [9], shows: ["window"])
         worker.pipeline.pass(.seconds(30))
@@ -327,7 +327,7 @@ internal import Testing
         let pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
             settings.registrationGrace = .zero
-            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(60)
+            settings.minimumGaps[.controls] = .seconds(60)
         }
         pipeline.checksEachCall = false
         let deferred = DeferredFixture(pipeline)
@@ -345,7 +345,7 @@ internal import Testing
         }
         deferred.read()
         pipeline.pass(.zero)
-        let slots = pipeline.pipeline.state.settings.deferredSlots
+        let slots = pipeline.pipeline.state.settings.sizes.deferredSlots
         #expect(pipeline.takeRecords().count == slots - slots / 4)
     }
 
@@ -354,7 +354,7 @@ internal import Testing
             settings.slots = 4096
             settings.immediateFanOutMax = 2000
             settings.holdMax = .seconds(10)
-            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(60)
+            settings.minimumGaps[.controls] = .seconds(60)
         }
         pipeline.checksEachCall = false
         for number in 0..<1100 {
@@ -475,7 +475,7 @@ internal import Testing
         #expect(worker.deliver() == 0)
         var settings = PipelineSettings()
         settings.holdMax = .seconds(10)
-        try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
+        try worker.pipeline.pipeline.adopt(settings.live, bindings: [.standard])
         worker.pipeline.event("door")
         #expect(worker.deliver() == 1, "no gap is configured any more")
     }
@@ -485,9 +485,10 @@ internal import Testing
     private let pipeline = PipelineFixture { settings in
         settings.holdMax = .seconds(10)
         settings.registrationGrace = .zero
-        settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(5)
-        settings.minimumGaps.gaps[Int(PushType.background.rawValue)] = .seconds(5)
-        settings.minimumGaps.gapsOfApps["com.example.Other"] = [.controls: .seconds(60)]
+        settings.minimumGaps[.controls] = .seconds(5)
+        settings.minimumGaps[.background] = .seconds(5)
+        settings.minimumGaps.apps["com.example.Other"] = MinimumGaps.OfApp(
+            [.controls: .seconds(60)])
     }
 
     init() { pipeline.registerControl("A", [1], shows: ["door"]) }

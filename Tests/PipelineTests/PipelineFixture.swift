@@ -343,7 +343,7 @@ extension PushPipeline {
         let reserved = deferral.reserved(state)
         return deferral.hasRoom(state, outbox)
             && (0..<shares.count).allSatisfy {
-                shares.hasRoom(in: $0, beside: reserved, state.settings)
+                shares.hasRoom(in: $0, beside: reserved, state.settings.sizes)
             }
     }
 

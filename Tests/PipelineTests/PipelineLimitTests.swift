@@ -54,7 +54,7 @@ internal import Testing
             settings.deadLetterBytesMax = 16 << 10
             settings.deadLetterEventBytesMax = 4096
         }
-        let half = parts.state.settings.wholeLetterBytesMax / 2
+        let half = parts.state.settings.sizes.wholeLetterBytesMax / 2
         let value = [UInt8](repeating: 1, count: half - TicketTable.overhead - 1)
         for _ in 0..<2 {
             parts.outbox.write(topic: .deadLetters, key: [1], value: value, holds: [])

@@ -51,7 +51,7 @@ internal import Testing
         _ = try letters(fixture)
         var settings = fixture.pipeline.state.settings
         settings.deadLetterRepeatAfter = .seconds(5)
-        try fixture.pipeline.adopt(settings, bindings: [.standard])
+        try fixture.pipeline.adopt(settings.live, bindings: [.standard])
         #expect(try letters(fixture).map(\.repeats) == [2])
         for _ in 0..<2 { fail("s1", on: fixture) }
         fixture.pass(.seconds(5))

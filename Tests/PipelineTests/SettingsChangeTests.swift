@@ -18,7 +18,7 @@ internal import Testing
     ) throws {
         var settings = fixture.pipeline.state.settings
         change(&settings)
-        try fixture.pipeline.adopt(settings, bindings: bindings)
+        try fixture.pipeline.adopt(settings.live, bindings: bindings)
     }
 
     @Test func `fewer attempts hold for a push that waits for its next`() throws {

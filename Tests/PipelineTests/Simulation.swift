@@ -57,19 +57,19 @@ struct Simulation {
     var minimumGaps: MinimumGaps {
         var gaps = MinimumGaps()
         guard seed % 4 == 1 else { return gaps }
-        gaps.gaps[Int(PushType.controls.rawValue)] = .milliseconds(Int64(5500 + seed % 3000))
+        gaps[.controls] = .milliseconds(Int64(5500 + seed % 3000))
         // Short enough for each `holdMax` that a worker may have here: between a worker that keeps a gap
         // in memory and one that keeps it in `deferred`, it is not kept.
-        gaps.gaps[Int(PushType.widgets.rawValue)] = .milliseconds(min(800, Int64(300 + seed % 600)))
+        gaps[.widgets] = .milliseconds(min(800, Int64(300 + seed % 600)))
         return gaps
     }
 
     /// Few pushes of a day that is a minute, so that it passes several times in a life.
-    var budgets: BudgetSettings {
-        var budgets = BudgetSettings()
+    var budgets: PushBudgets {
+        var budgets = PushBudgets()
         guard seed % 4 == 3 else { return budgets }
-        budgets.limits[Int(PushType.controls.rawValue)] = 2 + Int(seed / 4 % 3)
-        budgets.limits[Int(PushType.widgets.rawValue)] = 2
+        budgets[.controls] = 2 + Int(seed / 4 % 3)
+        budgets[.widgets] = 2
         budgets.isThinning = true
         budgets.day = .seconds(60)
         return budgets

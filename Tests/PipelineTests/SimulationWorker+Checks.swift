@@ -58,7 +58,7 @@ extension SimulationWorker {
             letterBytes <= settings.deadLetterBytesMax + 2048,
             "too many bytes of letters: \(letterBytes)")
         try require(
-            pipeline.state.pushes.deferredShareCount <= settings.deferredSlots,
+            pipeline.state.pushes.deferredShareCount <= settings.sizes.deferredSlots,
             "deferred pushes take slots from events")
         // What has a gap behind it comes to owe a push without a further row; each route keeps some
         // to probe with.

@@ -159,7 +159,7 @@ final class SimulationWorker {
 
     func adopt(_ settings: PipelineSettings) {
         do {
-            try pipeline.adopt(settings, bindings: Self.bindings)
+            try pipeline.adopt(settings.live, bindings: Self.bindings)
         } catch {
             preconditionFailure("\(error)")
         }

@@ -167,7 +167,7 @@ internal import Testing
         let pipeline = PipelineFixture(bindings: [.standard, later]) { settings in
             settings.holdMax = .seconds(200)
             settings.registrationGrace = .zero
-            settings.minimumGaps.gaps[Int(PushType.controls.rawValue)] = .seconds(600)
+            settings.minimumGaps[.controls] = .seconds(600)
         }
         pipeline.registerControl("A", [1], shows: ["door"])
         let deferred = DeferredFixture(pipeline)
@@ -231,7 +231,7 @@ internal import Testing
         eventThatWaits()
         var settings = worker.pipeline.pipeline.state.settings
         settings.minimumGaps = MinimumGaps()
-        try worker.pipeline.pipeline.adopt(settings, bindings: [.standard])
+        try worker.pipeline.pipeline.adopt(settings.live, bindings: [.standard])
         #expect(pass().count == 1)
     }
 

@@ -127,7 +127,7 @@ internal import Testing
         fixture.event("all")
         var settings = fixture.pipeline.state.settings
         settings.fanOutMax = .max
-        try fixture.pipeline.adopt(settings, bindings: [.standard])
+        try fixture.pipeline.adopt(settings.live, bindings: [.standard])
         fixture.event("all", headers: [DeadLetter.releasedHeader: "events-0/0/0"])
         #expect(fixture.deliverAll().count == 4 && fixture.pipeline.withheldEvents.isEmpty)
     }
@@ -170,7 +170,7 @@ internal import Testing
         #expect(shards.map(\.topic) == [.events, .events])
         var settings = splitting.pipeline.state.settings
         settings.fanOutMax = 1
-        try splitting.pipeline.adopt(settings, bindings: [.standard])
+        try splitting.pipeline.adopt(settings.live, bindings: [.standard])
         for shard in shards { splitting.event(shard.key, shard.value) }
         #expect(splitting.deliverAll().count == 4 && splitting.counters.eventsWithheld == 0)
     }

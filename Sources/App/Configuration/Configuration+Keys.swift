@@ -112,10 +112,10 @@ extension Configuration.Planning {
                     + "docs/restrictions.md."
             ).live,
             .section(
-                "minimumGap", \.minimumGap, Configuration.MinimumGap.keys,
+                "minimumGap", \.minimumGap, MinimumGaps.keys,
                 "How far apart the pushes to one token are."),
             .section(
-                "budget", \.budget, Configuration.Budget.keys,
+                "budget", \.budget, PushBudgets.keys,
                 "How many pushes one token should be sent a day."),
             .value(
                 "restrictions", \.restrictions, .list(of: .restriction, countMax: 1000),
@@ -125,22 +125,22 @@ extension Configuration.Planning {
                     + "docs/restrictions.md."
             ).live,
             .section(
-                "wire", \.wire, Configuration.WireRules.keys, "Headers of each push type."),
+                "wire", \.wire, WireRules.keys, "Headers of each push type."),
         ]
     }
 }
 
-extension Configuration.WireRules {
+extension WireRules {
     static var keys: [ConfigurationKey<Self>] {
         PushType.builtInTypes.map { type in
             .section(
-                type.name, \.[type], Configuration.WireRule.keys,
+                type.name, \.[type], WireRule.keys,
                 "Headers of a push of type `\(type.name)`.")
         }
     }
 }
 
-extension Configuration.WireRule {
+extension WireRule {
     static var keys: [ConfigurationKey<Self>] {
         [
             .value(

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 extension Configuration {
-    /// The least time between two pushes without a payload to one token.
-    package struct MinimumGap: Sendable {
-        package var controls = Duration.zero
-        package var widgets = Duration.zero
-        package var background = Duration.seconds(1800)
-        package var apps: [String: OfApp] = [:]
-
-        /// Of one app, instead of those for all.
-        package struct OfApp: Sendable {
-            package var controls: Duration?
-            package var widgets: Duration?
-            package var background: Duration?
-        }
-    }
-
     /// A mistyped app would have no gap, and nobody would notice.
     func checkMinimumGaps(_ reader: inout SettingReader) {
         let path = ["planning", "minimumGap", "apps"]
@@ -32,23 +19,23 @@ extension Configuration {
     }
 }
 
-extension Configuration.MinimumGap {
+extension MinimumGaps {
     static var keys: [ConfigurationKey<Self>] {
         [
             .value(
-                "controls", \.controls, .duration(gaps),
+                "controls", \.[.controls], .duration(durations),
                 "The least time between two pushes without a payload to one control, whichever worker "
                     + "sends them; what comes meanwhile is one push at its end. `0s` is none. A gap "
                     + "above some 8 s costs four records of the deferred topic for each push: see "
                     + "docs/coalescing.md. Apple states no budget for controls."
             ).live,
             .value(
-                "widgets", \.widgets, .duration(gaps),
+                "widgets", \.[.widgets], .duration(durations),
                 "The same for one device's widgets. Apple lets a widget that is often looked at "
                     + "reload 40 to 70 times a day: about once in 15 to 60 minutes."
             ).live,
             .value(
-                "background", \.background, .duration(gaps),
+                "background", \.[.background], .duration(durations),
                 "The same for background pushes to one device. Apple asks for no more than two or three an "
                     + "hour."
             ).live,
@@ -64,16 +51,19 @@ extension Configuration.MinimumGap {
             pattern: "[A-Za-z0-9.\\-]{1,128}", variableSeparator: ".", countMax: 1000)
     }
 
-    fileprivate static var gaps: ClosedRange<Duration> { .zero ... .seconds(86_400) }
+    fileprivate static var durations: ClosedRange<Duration> { .zero ... .seconds(86_400) }
 }
 
-extension Configuration.MinimumGap.OfApp {
+extension MinimumGaps.OfApp {
     fileprivate static var keys: [ConfigurationKey<Self>] {
-        let gaps = Configuration.MinimumGap.gaps
+        let durations = MinimumGaps.durations
         return [
-            .optional("controls", \.controls, .duration(gaps), "Of pushes to one control.").live,
-            .optional("widgets", \.widgets, .duration(gaps), "Of pushes to its widgets.").live,
-            .optional("background", \.background, .duration(gaps), "Of background pushes.").live,
+            .optional("controls", \.[.controls], .duration(durations), "Of pushes to one control.")
+                .live,
+            .optional("widgets", \.[.widgets], .duration(durations), "Of pushes to its widgets.")
+                .live,
+            .optional("background", \.[.background], .duration(durations), "Of background pushes.")
+                .live,
         ]
     }
 }

@@ -40,32 +40,10 @@ package struct Configuration: Sendable {
         package var spread = Duration.zero
         package var spreadAbove = 1000
         package var fanOutMax: Int?
-        package var minimumGap = MinimumGap()
-        package var budget = Budget()
+        package var minimumGap = MinimumGaps([.background: .seconds(1800)])
+        package var budget = PushBudgets()
         package var restrictions: [ConfiguredRestriction] = []
         package var wire = WireRules()
-    }
-
-    /// The header rules of the push types that are built in.
-    package struct WireRules: Sendable, Equatable {
-        private var rules = PushType.builtIn.map { WireRule(of: $0) }
-
-        package subscript(type: PushType) -> WireRule {
-            get { rules[Int(type.rawValue)] }
-            set { rules[Int(type.rawValue)] = newValue }
-        }
-    }
-
-    /// The values of two headers of a push type, unless the event sets them.
-    package struct WireRule: Sendable, Equatable {
-        /// `apns-priority`; nil leaves the header out.
-        package var priority: UInt8?
-        package var expiration: ExpirationRule
-
-        init(of row: PushType.Row) {
-            priority = row.priority
-            expiration = row.expiration
-        }
     }
 
     package struct DeadLetters: Sendable {

@@ -51,10 +51,10 @@ package struct SinglePush: Sendable {
         let event = StableHash.Value(high: random.next(), low: random.next())
         apnsID = APNSID(hash: event)
         let settings = plan.pipeline
-        priority = settings.wireDefaults.priority(type, asked: wishes.priority)
+        priority = settings.wire.priority(type, asked: wishes.priority)
         let life = wishes.payload == nil ? settings.events.changeTTL : settings.events.payloadTTL
         expiration =
-            switch settings.wireDefaults.expiration(type) {
+            switch settings.wire.expiration(type) {
             case .none: -1
             case .immediate: 0
             case .deadline:

@@ -20,7 +20,8 @@ package struct WorkerPlan: Sendable {
     /// The topic of deferred pushes. It is read in the group like the event topics, and follows
     /// them in `consumedTopics`.
     package var deferredTopic: String
-    package var bindings: [TopicBinding]
+    /// What a reload may change, beside what it may change of the pipeline.
+    package var live: Live
     /// The binding of the topic that shards are written to; nil if no topic can take them.
     var shardBinding: Int?
     /// The binding of the topic that canaries are written to; nil if none are.
@@ -32,12 +33,18 @@ package struct WorkerPlan: Sendable {
     /// The partitions of each of `producedTopics`; empty where Kafka has not said.
     var producedPartitions: [Int] = []
     package var pipeline = PipelineSettings()
-    package var shutdownTimeout: Duration
     /// The note of the record being read, in a running worker; nil if it is not configured.
     package var recordInHand: RecordInHand?
     /// The `host:port` of APNs for each pool.
     private var endpoints: [String] = []
-    private var skipped: Set<Configuration.Kafka.RecordCoordinates>
+
+    package struct Live: Sendable {
+        package var bindings: [TopicBinding]
+        package var shutdownTimeout: Duration
+        fileprivate var skipped: Set<Configuration.Kafka.RecordCoordinates>
+    }
+
+    package var bindings: [TopicBinding] { live.bindings }
 
     // Positions in `tableTopics` and `producedTopics`.
     static let registrationsTable = 0
@@ -85,13 +92,16 @@ package struct WorkerPlan: Sendable {
         let events = configuration.kafka.events.sorted { $0.key < $1.key }
         eventTopics = events.map(\.key)
         deferredTopic = topics.deferred
-        bindings = events.map(\.value)
+        live = Live(
+            bindings: events.map(\.value),
+            shutdownTimeout: configuration.delivery.shutdownTimeout,
+            skipped: Set(configuration.kafka.skip))
         tableTopics = [topics.registrations, topics.suppressions, topics.controls]
         producedTopics = [topics.suppressions, topics.deadLetters, topics.deferred]
-        shardBinding = bindings.firstIndex(where: \.holdsOwnEvents)
+        shardBinding = live.bindings.firstIndex(where: \.holdsOwnEvents)
         if let shardBinding { producedTopics.append(eventTopics[shardBinding]) }
         if configuration.canary.every != nil {
-            canaryBinding = configuration.canaryBinding(of: bindings)
+            canaryBinding = configuration.canaryBinding(of: live.bindings)
         }
         if let canaryBinding, canaryBinding != shardBinding {
             producedTopics.append(eventTopics[canaryBinding])
@@ -105,8 +115,6 @@ package struct WorkerPlan: Sendable {
                 && producedTopics[Self.deferredProduced] == topics.deferred
                 && producedTopics.count <= Self.shardsProduced + 2,
             "a position names another topic")
-        shutdownTimeout = configuration.delivery.shutdownTimeout
-        skipped = Set(configuration.kafka.skip)
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
             routing.add(
                 credential: name, apps: credential.apps, environments: credential.environments)
@@ -138,28 +146,24 @@ package struct WorkerPlan: Sendable {
         }
     }
 
-    /// Adopts the values that may change while the worker runs, apart from the pipeline's settings,
-    /// which the pipeline adopts itself.
+    /// Adopts the values that may change while the worker runs.
     mutating func adopt(_ other: WorkerPlan) {
         precondition(
             other.eventTopics == eventTopics && other.bindings.count == bindings.count,
             "the topics of a running worker do not change")
-        bindings = other.bindings
-        shutdownTimeout = other.shutdownTimeout
-        skipped = other.skipped
-        pipeline.events.changeTTL = other.pipeline.events.changeTTL
-        pipeline.events.payloadTTL = other.pipeline.events.payloadTTL
+        live = other.live
+        pipeline.live = other.pipeline.live
     }
 
     func isSkipped(topic: Int, partition: Int32, offset: Int64) -> Bool {
-        guard !skipped.isEmpty else { return false }
-        return skipped.contains(
+        guard !live.skipped.isEmpty else { return false }
+        return live.skipped.contains(
             Configuration.Kafka.RecordCoordinates(
                 topic: eventTopics[topic], partition: partition, offset: offset))
     }
 
     /// How long a stop may wait for pushes to end.
-    var stopPatience: Duration { max(.zero, shutdownTimeout - Self.closingReserve) }
+    var stopPatience: Duration { max(.zero, live.shutdownTimeout - Self.closingReserve) }
 
     /// How long the last steps may take: flushing records, the last commit, leaving the group.
     static let flushTimeout = Duration.seconds(2)
@@ -178,7 +182,7 @@ package struct WorkerPlan: Sendable {
     /// The least time to stop in which APNs can answer what is in flight.
     static var shutdownLeast: Duration { PipelineSettings.drainMax + closingReserve }
 
-    var stopsInTime: Bool { shutdownTimeout >= Self.shutdownLeast }
+    var stopsInTime: Bool { live.shutdownTimeout >= Self.shutdownLeast }
 
     /// The plan of one delivery thread: its routes and pools.
     package func delivery(
@@ -208,38 +212,14 @@ extension PipelineSettings {
     init(_ configuration: Configuration, eventTopics: [String]) {
         self.init()
         let delivery = configuration.delivery
-        slots = delivery.queuedMax
-        payloadBytesMax = delivery.queuedBytesMax
-        holdMax = delivery.holdMax
-        deferredMax = delivery.deferredMax
-        deferredBytesMax = delivery.queuedBytesMax
-        registrationGrace = configuration.index.registrationGrace
-        attemptsMax = delivery.attemptsMax
-        retryBackoff = delivery.backoff
-        breakerBackoff = delivery.backoff
-        coolDownBackoff = delivery.cooldown
-        tokenGuard = delivery.tokenGuard
-        for type in PushType.builtInTypes {
-            let rule = configuration.planning.wire[type]
-            wireDefaults.priorities[Int(type.rawValue)] = rule.priority ?? 0
-            wireDefaults.expirations[Int(type.rawValue)] = rule.expiration
-        }
-        splitAbove = configuration.planning.splitAbove
-        spread = configuration.planning.spread
-        spreadAbove = configuration.planning.spreadAbove
-        fanOutMax = configuration.planning.fanOutMax ?? .max
-        restrictions = configuration.planning.restrictions
-        minimumGaps = MinimumGaps(configuration.planning.minimumGap)
-        budgets = BudgetSettings(configuration.planning.budget)
-        deadLetterTokensMax = configuration.deadLetters.tokensMax
-        deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
-        deadLetterRepeatAfter = configuration.deadLetters.repeatAfter
-        events.changeTTL = configuration.planning.ttl
-        events.payloadTTL = configuration.planning.payloadTTL
-        events.allowKindWide = configuration.intake.allowKindWide
-        events.recordBytesMax = configuration.intake.recordBytesMax
+        sizes.slots = delivery.queuedMax
+        sizes.payloadBytesMax = delivery.queuedBytesMax
+        sizes.deferredBytesMax = delivery.queuedBytesMax
+        sizes.holdMax = delivery.holdMax
+        sizes.registrationGrace = configuration.index.registrationGrace
+        sizes.deadLetterTokensMax = configuration.deadLetters.tokensMax
+        live = Live(configuration)
         if configuration.otlp.endpoint != nil {
-            events.readsTraceparent = true
             tracing = TraceSettings(ratio: configuration.otlp.sampling) { token in
                 Hexadecimal.encode(SHA256Digest.of(Array(token)).prefix(8))
             }
@@ -254,28 +234,31 @@ extension PipelineSettings {
     }
 }
 
-extension BudgetSettings {
-    init(_ configured: Configuration.Budget) {
+extension PipelineSettings.Live {
+    init(_ configuration: Configuration) {
         self.init()
-        limits[Int(PushType.controls.rawValue)] = configured.controls
-        limits[Int(PushType.widgets.rawValue)] = configured.widgets
-        limits[Int(PushType.background.rawValue)] = configured.background
-        isThinning = configured.thin
-    }
-}
-
-extension MinimumGaps {
-    init(_ configured: Configuration.MinimumGap) {
-        self.init()
-        gaps[Int(PushType.controls.rawValue)] = configured.controls
-        gaps[Int(PushType.widgets.rawValue)] = configured.widgets
-        gaps[Int(PushType.background.rawValue)] = configured.background
-        for (app, own) in configured.apps {
-            var gaps: [PushType: Duration] = [:]
-            gaps[.controls] = own.controls
-            gaps[.widgets] = own.widgets
-            gaps[.background] = own.background
-            gapsOfApps[app] = gaps
-        }
+        let delivery = configuration.delivery
+        deferredMax = delivery.deferredMax
+        attemptsMax = delivery.attemptsMax
+        retryBackoff = delivery.backoff
+        breakerBackoff = delivery.backoff
+        coolDownBackoff = delivery.cooldown
+        tokenGuard = delivery.tokenGuard
+        let planning = configuration.planning
+        splitAbove = planning.splitAbove
+        spread = planning.spread
+        spreadAbove = planning.spreadAbove
+        fanOutMax = planning.fanOutMax ?? .max
+        restrictions = planning.restrictions
+        minimumGaps = planning.minimumGap
+        budgets = planning.budget
+        wire = planning.wire
+        deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
+        deadLetterRepeatAfter = configuration.deadLetters.repeatAfter
+        events.changeTTL = planning.ttl
+        events.payloadTTL = planning.payloadTTL
+        events.allowKindWide = configuration.intake.allowKindWide
+        events.recordBytesMax = configuration.intake.recordBytesMax
+        events.readsTraceparent = configuration.otlp.endpoint != nil
     }
 }

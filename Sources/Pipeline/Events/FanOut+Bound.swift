@@ -30,7 +30,7 @@ extension FanOut {
         _ state: borrowing PipelineState
     ) throws(UnreadableRecord) {
         guard event.shard == nil else { return }
-        let most = state.settings.fanOutMax
+        let most = state.settings.live.fanOutMax
         let tokens = tokens(askedBy: event, state)
         guard tokens > most || !withheld.isEmpty else { return }
         let source = state.source(position)

@@ -38,7 +38,7 @@ extension FanOut {
         case .some(let entries): pushed = lists.map { entries[$0.subject] ?? [] }
         case .unknown: pushed = []
         }
-        if state.settings.fanOutMax < .max {
+        if state.settings.live.fanOutMax < .max {
             do throws(UnreadableRecord) {
                 try checkBound(event, at: position, now: now, header: header, state)
             } catch {
@@ -57,7 +57,7 @@ extension FanOut {
         tally.ended(.remembered, topic: record.binding)
         // Whom the owner before had not heard of is not known, or they are very many: then it is as
         // if there had been no note.
-        let isForFew = pushed.allSatisfy { $0.count <= state.settings.immediateFanOutMax }
+        let isForFew = pushed.allSatisfy { $0.count <= state.settings.sizes.immediateFanOutMax }
         guard pushed.count == lists.count, isForFew else {
             _ = fanOut(
                 event, of: id, position: position, now: now, &state, &late, &outbox, deferral)

@@ -51,8 +51,8 @@ extension FanOut {
     ) -> PushContent {
         var content = PushContent(
             type: type,
-            priority: state.settings.wireDefaults.priority(type, asked: request.priority),
-            expiration: request.expiration ?? state.settings.wireDefaults.expiration(type),
+            priority: state.settings.live.wire.priority(type, asked: request.priority),
+            expiration: request.expiration ?? state.settings.live.wire.expiration(type),
             expiresAt: request.expiresAt, origin: request.origin,
             readSequence: request.readSequence, subject: request.subject,
             subjectTag: request.subjectTag)

@@ -18,11 +18,11 @@ extension FanOut {
         state.audience.setCursor(request.subject, true)
         var request = request
         // A walk may also begin with few tokens, where slots are scarce.
-        request.isBulk = count > state.settings.immediateFanOutMax
+        request.isBulk = count > state.settings.sizes.immediateFanOutMax
         let place = isSole ? placeToResume(hold) : nil
         var rounds =
             isSole ? WalkRounds(of: request.filter.shard, count: count, from: place) : nil
-        let pace = pace(of: request, count: count, rounds, now: now, state.settings)
+        let pace = pace(of: request, count: count, rounds, now: now, state.settings.live)
         if pace == nil, place == nil { rounds = nil }
         let walk = walks.start(
             request, count: count, pace: pace, rounds: rounds, hold: hold, &state.tracker)
@@ -40,7 +40,7 @@ extension FanOut {
     /// its last pushes.
     private func pace(
         of request: FanOutRequest, count: Int, _ rounds: WalkRounds?, now: Now,
-        _ settings: PipelineSettings
+        _ settings: PipelineSettings.Live
     ) -> WalkPace? {
         guard settings.spread > .zero, count > settings.spreadAbove, walks.mayBePaced else {
             return nil
@@ -186,6 +186,6 @@ extension FanOut {
     /// walks take as many, so that neither waits for the other to end.
     private func slotsForWalks(_ state: borrowing PipelineState) -> Int {
         let free = state.freeEventSlots
-        return min(free, max(free - state.settings.slotsKeptForEvents, slotsTakenAtOnce))
+        return min(free, max(free - state.settings.sizes.slotsKeptForEvents, slotsTakenAtOnce))
     }
 }

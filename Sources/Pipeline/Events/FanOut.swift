@@ -72,9 +72,9 @@ struct FanOut: ~Copyable {
     private let byAddress = PassedByAddress()
 
     init(bindings: [TopicBinding], decoder: consuming EventDecoder, settings: PipelineSettings) {
-        precondition(settings.immediateFanOutMax > 0, "an event has at least one token")
+        precondition(settings.sizes.immediateFanOutMax > 0, "an event has at least one token")
         self.decoder = decoder
-        walks = Walks(cursorsMax: settings.fanOutsMax)
+        walks = Walks(cursorsMax: settings.sizes.fanOutsMax)
         tally = EventTally(topics: bindings.count)
         dropped = DroppedEvents(topics: bindings.count)
         delayMax = bindings.map(\.delay).max() ?? .zero
@@ -144,7 +144,7 @@ struct FanOut: ~Copyable {
                 return tally.ended(.dropped, topic: record.binding)
             }
             // Before it is traced: a withheld event is traced as a letter, and must not be drawn twice.
-            if state.settings.fanOutMax < .max {
+            if state.settings.live.fanOutMax < .max {
                 try checkBound(event, at: position, now: now, header: header, state)
             }
             var traced: RecordPosition?
@@ -277,12 +277,12 @@ struct FanOut: ~Copyable {
         if count == 0 || isForNobody(request) {
             state.pushes.bodies.release(request.body)
             outcome = .known(count == 0 ? .unmatched : .passedOver)
-        } else if count > state.settings.splitAbove, !isResumed(id, position),
+        } else if count > state.settings.live.splitAbove, !isResumed(id, position),
             split(event, list: list, of: id, position, request, now: now, &state, &outbox)
         {
             state.pushes.bodies.release(request.body)
             outcome = .known(.split)
-        } else if count <= state.settings.immediateFanOutMax, state.freeEventSlots >= count {
+        } else if count <= state.settings.sizes.immediateFanOutMax, state.freeEventSlots >= count {
             tellDemand(of: event, to: list, count, position, now: now)
             let asked = state.pushesAsked
             fanOutAtOnce(

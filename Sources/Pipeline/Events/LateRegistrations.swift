@@ -21,10 +21,11 @@ struct LateRegistrations: ~Copyable {
     private let byAddress = PassedByAddress()
 
     init(settings: PipelineSettings) {
-        registrationGrace = settings.registrationGrace
+        registrationGrace = settings.sizes.registrationGrace
         recentSubjects = RecentSubjects(
-            cells: settings.recentSubjectCells, registrationGrace: settings.registrationGrace)
-        registrations = RecentRegistrations(rowsMax: settings.recentRegistrationsMax)
+            cells: settings.sizes.recentSubjectCells,
+            registrationGrace: settings.sizes.registrationGrace)
+        registrations = RecentRegistrations(rowsMax: settings.sizes.recentRegistrationsMax)
     }
 
     var isEmpty: Bool { entries.isEmpty }

@@ -44,7 +44,7 @@ package struct SampleAudience: ~Copyable {
     /// - Parameter settings: of which those of events and of the index count.
     package init(routing: RoutingTable, settings: PipelineSettings) {
         var settings = settings
-        settings.slots = 1
+        settings.sizes.slots = 1
         state = PipelineState(routing: routing, settings: settings, slab: PushSlab(slots: 1))
         feed = AudienceFeed(routing: routing)
     }

@@ -81,7 +81,7 @@ extension Handover {
                 &deferral, &outbox, now: now)
         case .unprocessed:
             let isTried = tryAgain(
-                outcome, after: state.settings.resendBackoff, costsAttempt: false, &state,
+                outcome, after: state.settings.sizes.resendBackoff, costsAttempt: false, &state,
                 breakers, &deferral, &outbox, now: now)
             if isTried { state.counters.unprocessed += 1 }
         case .unknown:
@@ -90,7 +90,7 @@ extension Handover {
                 Self.judge(slot, .silence, state, &breakers, now: now)
             }
             let isTried = tryAgain(
-                outcome, after: state.settings.resendBackoff, costsAttempt: !isProbe, &state,
+                outcome, after: state.settings.sizes.resendBackoff, costsAttempt: !isProbe, &state,
                 breakers, &deferral, &outbox, now: now)
             if isTried { state.counters.unanswered += 1 }
         case .expired where state.pushes.expiresAt(of: slot) > now.monotonic:
@@ -139,17 +139,17 @@ extension Handover {
             Self.tokenDied(outcome, route: route, &state, &breakers, &outbox, now: now)
         case .resend:
             let isTried = tryAgain(
-                outcome, after: state.settings.resendBackoff, costsAttempt: true, &state,
+                outcome, after: state.settings.sizes.resendBackoff, costsAttempt: true, &state,
                 breakers, &deferral, &outbox, now: now)
             if isTried { state.counters.resent += 1 }
         case .coolDown:
             let isTried = tryAgain(
-                outcome, after: state.settings.coolDownBackoff, costsAttempt: true, &state,
+                outcome, after: state.settings.live.coolDownBackoff, costsAttempt: true, &state,
                 breakers, &deferral, &outbox, now: now)
             if isTried { state.counters.cooledDown += 1 }
         case .backOff:
             let isTried = tryAgain(
-                outcome, after: state.settings.retryBackoff, costsAttempt: !isProbe, &state,
+                outcome, after: state.settings.live.retryBackoff, costsAttempt: !isProbe, &state,
                 breakers, &deferral, &outbox, now: now)
             if isTried { state.counters.retried += 1 }
         case .openPoolBreaker:
@@ -175,7 +175,7 @@ extension Handover {
         let slot = outcome.slot
         if Self.endIfNotOwed(slot, &state, now: now) { return false }
         let attempts = Int(state.pushes[slot].attempts)
-        let isLast = costsAttempt && attempts + 1 >= state.settings.attemptsMax
+        let isLast = costsAttempt && attempts + 1 >= state.settings.live.attemptsMax
         // The last one is not lost to an outage: as long as APNs accepts nothing, it is tried again.
         let isSpared =
             isLast && breakers.isFailingAll(state.pushes.route(of: slot), now: now.monotonic)

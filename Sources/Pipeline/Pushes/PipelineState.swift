@@ -63,7 +63,7 @@ struct PipelineState: ~Copyable {
     }
 
     init(routing: RoutingTable, settings: PipelineSettings, slab: PushSlab) {
-        precondition(slab.slots >= settings.slots, "the slab has a place for every push")
+        precondition(slab.slots >= settings.sizes.slots, "the slab has a place for every push")
         self.routing = routing
         self.settings = settings
         self.slab = slab
@@ -73,16 +73,17 @@ struct PipelineState: ~Copyable {
                 app: route.app, changeType: route.tokenClass.changeType)
         }
         audience = Audience(
-            routing: routing, hashSeed: settings.seed, allowKindWide: settings.events.allowKindWide)
-        tracker = OffsetTracker(registrationGrace: settings.registrationGrace)
-        pushes = PushTable(slots: settings.slots, routing: routing)
+            routing: routing, hashSeed: settings.seed,
+            allowKindWide: settings.live.events.allowKindWide)
+        tracker = OffsetTracker(registrationGrace: settings.sizes.registrationGrace)
+        pushes = PushTable(slots: settings.sizes.slots, routing: routing)
         payloadPushes = PayloadPushes(seed: settings.seed)
         origins = OriginTopics(settings.eventTopics)
         traces = TraceBook(settings.tracing, seed: settings.seed)
         canary = Canary(settings.canary, routing: routing)
         tally = PushTally(routing: routing)
         pacing = Pacing(routing: routing, settings: settings)
-        budgets = TokenBudgets(settings.budgets)
+        budgets = TokenBudgets(settings.live.budgets)
     }
 
     /// Counts the rows of a registration that could not be taken as they were.
@@ -109,7 +110,7 @@ struct PipelineState: ~Copyable {
 
     /// How many slots events may take; those kept for deferred pushes are not among them.
     var freeEventSlots: Int {
-        pushes.freeSlots - max(0, settings.deferredSlots - pushes.deferredShareCount)
+        pushes.freeSlots - max(0, settings.sizes.deferredSlots - pushes.deferredShareCount)
     }
 
     // MARK: Which push a token has

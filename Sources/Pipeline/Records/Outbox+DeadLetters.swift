@@ -21,9 +21,9 @@ extension Outbox {
     /// would fit with its event, or reading does not wait for letters.
     func roomForLetters(_ state: borrowing PipelineState) -> Int {
         if watch.isStalled { return .max }
-        let most = state.settings.deadLetterEventBytesMax + TicketTable.overhead
+        let most = state.settings.live.deadLetterEventBytesMax + TicketTable.overhead
         let least = letterBytes == 0 ? 1 : 0
-        return max(least, (state.settings.wholeLetterBytesMax - letterBytes) / most)
+        return max(least, (state.settings.sizes.wholeLetterBytesMax - letterBytes) / most)
     }
 
     private enum LetterRoom { case whole, coordinates, none }
@@ -34,13 +34,13 @@ extension Outbox {
         _ state: borrowing PipelineState
     ) -> LetterRoom {
         let least = letterBytes + DeadLetterDrafts.cost(ofCoordinates: letter, holds: holds)
-        if least + originalBytes <= state.settings.wholeLetterBytesMax { return .whole }
-        return least <= state.settings.deadLetterBytesMax ? .coordinates : .none
+        if least + originalBytes <= state.settings.sizes.wholeLetterBytesMax { return .whole }
+        return least <= state.settings.sizes.deadLetterBytesMax ? .coordinates : .none
     }
 
     /// Looks whether Kafka takes letters, and writes what was merged when there is room again.
     mutating func watchLetters(_ state: inout PipelineState, now: Now) {
-        let most = state.settings.wholeLetterBytesMax
+        let most = state.settings.sizes.wholeLetterBytesMax
         let isFull =
             watch.isFull ? letterBytes > most / 2 : roomForLetters(state) == 0
         watch.looked(
@@ -77,7 +77,7 @@ extension Outbox {
         case .coordinates: letter.leaveOutOriginal()
         case .none: return merge(letter, holds: holds, &state)
         }
-        let period = state.settings.deadLetterRepeatAfter
+        let period = state.settings.live.deadLetterRepeatAfter
         if period > .zero,
             let oldest = repeated.began(with: letter, until: now.monotonic + period)
         {
@@ -106,10 +106,10 @@ extension Outbox {
         if letter.repeats == nil { failures.note(letter) }
         var letter = letter
         var value = DeadLetterEncoder.value(
-            letter, eventBytesMax: state.settings.deadLetterEventBytesMax)
+            letter, eventBytesMax: state.settings.live.deadLetterEventBytesMax)
         // As JSON text the event may be several times as long.
         if letter.original != nil,
-            letterBytes + value.count > state.settings.wholeLetterBytesMax
+            letterBytes + value.count > state.settings.sizes.wholeLetterBytesMax
         {
             letter.leaveOutOriginal()
             value = DeadLetterEncoder.value(letter, eventBytesMax: 0)
@@ -170,7 +170,7 @@ extension Outbox {
         let room = room(
             for: letter, originalBytes: size + headerBytes, holds: 1, state)
         if room == .none { return merge(letter, holds: [hold], &state) }
-        if room == .whole, size <= state.settings.deadLetterEventBytesMax {
+        if room == .whole, size <= state.settings.live.deadLetterEventBytesMax {
             letter.original = DeadLetter.Original(
                 key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
                 headers: headers)

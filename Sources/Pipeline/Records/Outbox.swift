@@ -35,7 +35,7 @@ struct Outbox: ~Copyable {
 
     init(settings: PipelineSettings) {
         letters = DeadLetterDrafts(
-            tokensMax: settings.deadLetterTokensMax, delay: settings.deadLetterDelay)
+            tokensMax: settings.sizes.deadLetterTokensMax, delay: settings.sizes.deadLetterDelay)
     }
 
     var isEmpty: Bool { tickets.isEmpty && letters.isEmpty && merged.isEmpty }
@@ -113,14 +113,15 @@ struct Outbox: ~Copyable {
 
     /// Whether one more suppression may wait to be acknowledged.
     func hasRoomForSuppressions(_ state: borrowing PipelineState) -> Bool {
-        tickets.usage(of: .suppressions).count < state.settings.unacknowledgedMax
+        tickets.usage(of: .suppressions).count < state.settings.sizes.unacknowledgedMax
     }
 
     /// Whether an event may be split into `count` shards now.
     func hasRoomForShards(_ count: Int, _ state: borrowing PipelineState) -> Bool {
         let usage = tickets.usage(of: .events)
-        return shardBreaker != .open && usage.count + count <= state.settings.unacknowledgedMax
-            && usage.bytes <= state.settings.shardBytesMax
+        return shardBreaker != .open
+            && usage.count + count <= state.settings.sizes.unacknowledgedMax
+            && usage.bytes <= state.settings.sizes.shardBytesMax
     }
 
     // MARK: Kafka answers

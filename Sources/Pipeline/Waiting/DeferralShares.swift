@@ -78,15 +78,15 @@ struct DeferralShares {
 
     /// Whether some partition has room for one more record.
     /// - Parameter reserved: records of whatever partition that must find room later.
-    func hasRoom(beside reserved: Int, _ settings: PipelineSettings) -> Bool {
+    func hasRoom(beside reserved: Int, _ sizes: PipelineSettings.Sizes) -> Bool {
         // In a healthy Kafka the first one has.
-        shares.indices.contains { hasRoom(in: $0, beside: reserved, settings) }
+        shares.indices.contains { hasRoom(in: $0, beside: reserved, sizes) }
     }
 
     /// Whether this partition has room for one more record.
-    func hasRoom(in partition: Int, beside reserved: Int, _ settings: PipelineSettings) -> Bool {
-        shares[partition].records * shares.count + reserved < settings.unacknowledgedMax
-            && shares[partition].bytes * shares.count < settings.deferralBytesMax
+    func hasRoom(in partition: Int, beside reserved: Int, _ sizes: PipelineSettings.Sizes) -> Bool {
+        shares[partition].records * shares.count + reserved < sizes.unacknowledgedMax
+            && shares[partition].bytes * shares.count < sizes.deferralBytesMax
     }
 
     /// Whether Kafka has not acknowledged a record of this partition for some seconds.

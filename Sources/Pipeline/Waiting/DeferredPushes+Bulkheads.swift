@@ -14,18 +14,18 @@ extension DeferredPushes {
         _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        let slots = state.settings.slots
+        let slots = state.settings.sizes.slots
         guard breakers.poolCount > 1, state.freeEventSlots * 4 < slots else { return }
         let queued = state.queuedPerPool(breakers.poolCount)
         let slow = queued.indices.max { queued[$0] < queued[$1] }!
-        let busySince = now.monotonic - state.settings.holdMax
+        let busySince = now.monotonic - state.settings.sizes.holdMax
         let hasOthers = queued.indices.contains { index in
             let pool = PoolID(rawValue: UInt16(index))
             return index != slow
                 && (state.pushes.hasQueued(in: pool) || breakers.wasUsed(pool, since: busySince))
         }
         guard hasOthers else { return }
-        let stuckSince = now.monotonic - state.settings.holdMax / 4
+        let stuckSince = now.monotonic - state.settings.sizes.holdMax / 4
         let sharing = queued.indices.count { index in
             queued[index] > 0 || breakers.isInUse(PoolID(rawValue: UInt16(index)))
         }
@@ -48,8 +48,8 @@ extension DeferredPushes {
         _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        let room = state.settings.slotsKeptForEvents
-        let forOneEvent = state.settings.immediateFanOutMax + 1
+        let room = state.settings.sizes.slotsKeptForEvents
+        let forOneEvent = state.settings.sizes.immediateFanOutMax + 1
         guard state.freeEventSlots < max(room * 3 / 4, min(forOneEvent, room)) else { return }
         for urgency in Urgency.allCases.reversed() where urgency > state.pushes.mostUrgent {
             for route in state.routesByQueued(urgency) {
@@ -72,7 +72,7 @@ extension DeferredPushes {
         _ pool: PoolID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
     ) -> Int {
         min(
-            state.settings.deferredSlots - state.pushes.deferredShareCount,
+            state.settings.sizes.deferredSlots - state.pushes.deferredShareCount,
             shareMax(of: pool, state, breakers) - state.pushes.deferredShareCount(of: pool))
     }
 
@@ -81,7 +81,7 @@ extension DeferredPushes {
     private func shareMax(
         of pool: PoolID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
     ) -> Int {
-        let slots = state.settings.deferredSlots
+        let slots = state.settings.sizes.deferredSlots
         guard breakers.isClosed(pool) else { return max(HoldWatch.probesKept, slots / 16) }
         let isNew = state.pushes.deferredShareCount(of: pool) == 0
         let sharing = state.pushes.poolsWithDeferredShare + (isNew ? 1 : 0)
@@ -97,7 +97,7 @@ extension DeferredPushes {
         now: Now
     ) {
         guard state.pushes.deferredShareCount > 0 else { return }
-        let isUsedUp = state.pushes.deferredShareCount >= state.settings.deferredSlots
+        let isUsedUp = state.pushes.deferredShareCount >= state.settings.sizes.deferredSlots
         for index in state.routes.indices {
             let route = RouteID(rawValue: UInt16(index))
             let pool = state.routes[index].pool

@@ -28,12 +28,13 @@ extension DeferredPushes {
         makeRoomForUrgent(&state, &outbox, breakers, now: now)
         guard holdWatch.isSpillDue(now: now.monotonic) else { return }
         giveBackRows(&state, &outbox, breakers, now: now)
-        let kept = max(HoldWatch.probesKept, state.settings.slots / 16)
+        let kept = max(HoldWatch.probesKept, state.settings.sizes.slots / 16)
         for index in state.routes.indices {
             let route = RouteID(rawValue: UInt16(index))
             if let rate = breakers.limit(of: route), breakers.isClosed(route) {
                 // What the limit sends before it would be deferred anyway.
-                let sent = min(rate * (state.settings.holdMax / .seconds(1)), Double(kept * 4))
+                let sent = min(
+                    rate * (state.settings.sizes.holdMax / .seconds(1)), Double(kept * 4))
                 spill(route, to: max(kept, Int(sent)), &state, &outbox, breakers, now: now)
             } else if !breakers.isClosed(route) {
                 spill(route, to: kept, &state, &outbox, breakers, now: now)
@@ -47,8 +48,8 @@ extension DeferredPushes {
         now: Now
     ) {
         guard state.pushes.freeSlots < state.pushes.slots else { return state.pushes.endLaps() }
-        var steps = holdWatch.slotsToCheck(of: state.settings.slots, now: now.monotonic)
-        let patience = HoldWatch.patience(state.settings.holdMax)
+        var steps = holdWatch.slotsToCheck(of: state.settings.sizes.slots, now: now.monotonic)
+        let patience = HoldWatch.patience(state.settings.sizes.holdMax)
         let since = now.monotonic - patience
         // Where those that rest fill the slots, a large audience with a delay would get on by one
         // filling in each `holdMax`.
@@ -71,7 +72,7 @@ extension DeferredPushes {
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
         guard state.pushes.queuedCount + state.pushes.restingCount > 0 else { return }
-        var steps = max(HoldWatch.chunk, state.settings.slots / 16)
+        var steps = max(HoldWatch.chunk, state.settings.sizes.slots / 16)
         var left = HoldWatch.spillMax
         while left > 0, hasRoom(state, outbox), let slot = state.pushes.nextWaiting(steps: &steps) {
             guard Self.cannotEnd(slot, in: drain, state, breakers),
@@ -104,7 +105,7 @@ extension DeferredPushes {
         let since = state.pushes.heldSince(of: slot)
         let isTooLong =
             since < .distantFuture
-            ? time - since > HoldWatch.patience(state.settings.holdMax) : givingBackRows
+            ? time - since > HoldWatch.patience(state.settings.sizes.holdMax) : givingBackRows
         guard isTooLong, hasRoom(state, outbox) else { return }
         _ = deferPush(slot, notBefore: time, &state, &outbox, breakers, now: now)
     }

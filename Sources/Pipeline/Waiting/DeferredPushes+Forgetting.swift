@@ -62,7 +62,7 @@ extension DeferredPushes {
         let hasForgotten = table.forget(
             route, keeping: breakers.areClosed(route) ? 0 : HoldWatch.probesKept,
             owedMax: Self.relaxed(rowsOwedMax(state)),
-            bytesMax: Self.relaxed(state.settings.deferredBytesMax), &state.tracker
+            bytesMax: Self.relaxed(state.settings.sizes.deferredBytesMax), &state.tracker
         ) { forgotten.append(($0, $1)) }
         state.counters.deferredForgotten += forgotten.count
         for (partition, offset) in forgotten {
@@ -171,7 +171,7 @@ extension DeferredPushes {
             return table.owedCount(of: route) == 0
         }
         return rowsOwed <= rowsOwedMax(state) / 2
-            && table.bodies.bytes <= state.settings.deferredBytesMax / 2
+            && table.bodies.bytes <= state.settings.sizes.deferredBytesMax / 2
     }
 
     private mutating func beginReading(

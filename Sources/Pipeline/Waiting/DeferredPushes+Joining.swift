@@ -37,7 +37,7 @@ extension DeferredPushes {
             return true
         }
         let held = now.monotonic - state.pushes.heldSince(of: slot)
-        guard held < Self.patience(state.settings.holdMax),
+        guard held < Self.patience(state.settings.sizes.holdMax),
             state.pushes.restingCount * 2 < state.pushes.slots, hasRoom(state, outbox)
         else { return false }
         if marks.isDue(hold.epoch, now: now.monotonic), !table.hasUnreadRewrites(row) {

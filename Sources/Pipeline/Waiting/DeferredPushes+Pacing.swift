@@ -104,7 +104,7 @@ extension DeferredPushes {
             state.pushes.forEachClaim(of: slot) { hold in
                 if let row = table.row(of: hold) { answered.append(row) }
             }
-            let hasRoom = table.sentCount < state.settings.deferredMax
+            let hasRoom = table.sentCount < state.settings.live.deferredMax
             if !hasRoom { state.counters.gapsForgotten += 1 }
             for row in rows {
                 let isAnswered = answered.contains(row)
@@ -216,7 +216,7 @@ extension DeferredPushes {
         guard let gap, let end = gapEnd(row, gap), end > now.monotonic else {
             return table.drop(row, &state.tracker)
         }
-        guard table.sentCount < state.settings.deferredMax else {
+        guard table.sentCount < state.settings.live.deferredMax else {
             state.counters.gapsForgotten += 1
             return table.drop(row, &state.tracker)
         }

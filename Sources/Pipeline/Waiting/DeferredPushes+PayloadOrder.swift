@@ -52,7 +52,7 @@ extension DeferredPushes {
         guard let known, state.existingPush(for: known, key: key) != nil else { return }
         _ = order.accepted(
             hash, age: .elsewhere(readAt, knownSince: state.sequence),
-            keptUntil: now.monotonic + state.settings.events.payloadTTL, now: now.monotonic)
+            keptUntil: now.monotonic + state.settings.live.events.payloadTTL, now: now.monotonic)
     }
 
     /// A payload was accepted: older ones of its key that wait in `deferred` end.
@@ -79,7 +79,7 @@ extension DeferredPushes {
         let hash = table.hash(route, token, key)
         let endsOwn = order.accepted(
             hash, age: age,
-            keptUntil: isKept ? now.monotonic + state.settings.events.payloadTTL : nil,
+            keptUntil: isKept ? now.monotonic + state.settings.live.events.payloadTTL : nil,
             now: now.monotonic)
         var isOwned = false
         var superseded: [UInt32] = []

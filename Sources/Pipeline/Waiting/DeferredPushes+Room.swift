@@ -17,14 +17,14 @@ extension DeferredPushes {
     /// Whether some push may be deferred. Each row whose push is under way keeps room for its
     /// tombstone.
     func hasRoom(_ state: borrowing PipelineState, _ outbox: borrowing Outbox) -> Bool {
-        ends.isEmpty && outbox.tickets.shares.hasRoom(beside: reserved(state), state.settings)
+        ends.isEmpty && outbox.tickets.shares.hasRoom(beside: reserved(state), state.settings.sizes)
     }
 
     func hasRoomForTombstones(
         _ state: borrowing PipelineState, _ outbox: borrowing Outbox
     ) -> Bool {
         outbox.tickets.shares.hasRoom(
-            beside: state.tracker.endedRows.count, state.settings)
+            beside: state.tracker.endedRows.count, state.settings.sizes)
     }
 
     /// The records that rows will cause whose pushes are under way, or have just ended.
@@ -53,7 +53,7 @@ extension DeferredPushes {
         guard state.pushes.heldSince(of: slot) < .distantFuture else { return true }
         let shares = outbox.tickets.shares
         return shares.hasRoom(
-            in: shares.partition(ofKey: key), beside: reserved(state), state.settings)
+            in: shares.partition(ofKey: key), beside: reserved(state), state.settings.sizes)
     }
 
     /// Whether a push may be deferred that could also be sent now: its partition has room, and Kafka
@@ -65,7 +65,7 @@ extension DeferredPushes {
         guard state.pushes.heldSince(of: slot) < .distantFuture else { return true }
         let shares = outbox.tickets.shares
         let partition = shares.partition(ofKey: key(ofPush: slot, state))
-        return shares.hasRoom(in: partition, beside: reserved(state), state.settings)
+        return shares.hasRoom(in: partition, beside: reserved(state), state.settings.sizes)
             && !shares.isUnanswered(partition, now: now.monotonic)
     }
 
@@ -78,10 +78,10 @@ extension DeferredPushes {
     ) -> Bool {
         let held = state.pushes.heldSince(of: slot)
         guard held < .distantFuture else { return false }
-        if held <= now.monotonic - HoldWatch.patience(state.settings.holdMax) { return true }
+        if held <= now.monotonic - HoldWatch.patience(state.settings.sizes.holdMax) { return true }
         // In each interval half a sixteenth may begin to rest, for as long as an interval.
         if !state.pushes[slot].content.isBulk,
-            roomWaits.count(now: now.monotonic) >= max(1, state.settings.slots / 32)
+            roomWaits.count(now: now.monotonic) >= max(1, state.settings.sizes.slots / 32)
         {
             return true
         }
@@ -101,13 +101,13 @@ extension DeferredPushes {
     ) -> Bool {
         let shares = outbox.tickets.shares
         let partition = Int(table.partition(of: row)) % shares.count
-        guard shares.hasRoom(in: partition, beside: reserved(state), state.settings) else {
+        guard shares.hasRoom(in: partition, beside: reserved(state), state.settings.sizes) else {
             return false
         }
         guard announces, shares.count > 1 else { return true }
         return !shares.isUnanswered(partition, now: now.monotonic)
             && shares.announcements(in: partition) * shares.count
-                < max(shares.count, state.settings.deferredSlots)
+                < max(shares.count, state.settings.sizes.deferredSlots)
     }
 }
 

@@ -75,9 +75,10 @@ extension DeferredPushes {
     private func hasRoomForPushes(
         _ state: borrowing PipelineState, _ outbox: borrowing Outbox
     ) -> Bool {
-        state.pushes.deferredShareCount < state.settings.deferredSlots && state.pushes.freeSlots > 0
+        state.pushes.deferredShareCount < state.settings.sizes.deferredSlots
+            && state.pushes.freeSlots > 0
             && hasRoom(state, outbox)
-            && state.pushes.bodies.bytes < state.settings.payloadBytesMax * 3 / 4
+            && state.pushes.bodies.bytes < state.settings.sizes.payloadBytesMax * 3 / 4
     }
 
     private mutating func send(

@@ -55,20 +55,20 @@ struct DeferredPushes: ~Copyable {
 
     init(routing: RoutingTable, settings: PipelineSettings) {
         table = DeferredTable(routes: routing.routes.count, seed: settings.seed)
-        order = PayloadOrder(bytesMax: settings.payloadOrderBytesMax)
-        ends = PayloadEnds(bytesMax: settings.payloadOrderBytesMax)
+        order = PayloadOrder(bytesMax: settings.sizes.payloadOrderBytesMax)
+        ends = PayloadEnds(bytesMax: settings.sizes.payloadOrderBytesMax)
         decoder = TokenRecordDecoder(routing: routing)
     }
 
     /// Whether one more row may be made that owes a push.
     func hasRoomForRecords(_ state: borrowing PipelineState) -> Bool {
-        rowsOwed < rowsOwedMax(state) && table.bodies.bytes < state.settings.deferredBytesMax
+        rowsOwed < rowsOwedMax(state) && table.bodies.bytes < state.settings.sizes.deferredBytesMax
     }
 
     /// The rows whose push is owed. The others are bounded where they are made.
     var rowsOwed: Int { table.count - table.sentCount }
 
-    func rowsOwedMax(_ state: borrowing PipelineState) -> Int { state.settings.deferredMax }
+    func rowsOwedMax(_ state: borrowing PipelineState) -> Int { state.settings.live.deferredMax }
 
     /// The most of a bound that is in use after rows have made room. Of a bound below 16 one row is
     /// free.
@@ -238,7 +238,7 @@ struct DeferredPushes: ~Copyable {
     private func hasNoRoomForGap(
         of row: UInt32?, saidAt: Int64, _ state: borrowing PipelineState
     ) -> Bool {
-        guard table.sentCount >= state.settings.deferredMax else { return false }
+        guard table.sentCount >= state.settings.live.deferredMax else { return false }
         return row.map { table.isAnswered($0, saidAt: saidAt) } ?? true
     }
 
@@ -258,8 +258,8 @@ struct DeferredPushes: ~Copyable {
             }
         }
         var content = PushContent(
-            type: type, priority: push.priority ?? state.settings.wireDefaults.priority(type),
-            expiration: push.expiration ?? state.settings.wireDefaults.expiration(type),
+            type: type, priority: push.priority ?? state.settings.live.wire.priority(type),
+            expiration: push.expiration ?? state.settings.live.wire.expiration(type),
             expiresAt: now.monotonic(at: push.expiresAt),
             origin: push.source.flatMap { state.position($0) }, readSequence: state.sequence,
             subject: list?.0 ?? .none, subjectTag: UInt32(truncatingIfNeeded: list?.1 ?? 0))
@@ -268,7 +268,7 @@ struct DeferredPushes: ~Copyable {
         var deferred = DeferredContent(
             content,
             past: PushRequest.Past(
-                attempts: UInt16(min(push.attempts, state.settings.attemptsMax)),
+                attempts: UInt16(min(push.attempts, state.settings.live.attemptsMax)),
                 firstTriedAt: push.firstAt.map { now.monotonic(at: $0) }))
         noteSent(push, of: record, in: &deferred, state, now: now)
         return deferred

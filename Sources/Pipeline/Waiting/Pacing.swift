@@ -15,7 +15,7 @@ struct Pacing: ~Copyable {
     private(set) var isOn = false
     private var gaps: [Duration]
     /// How long a push may be held.
-    private var heldMax: Duration
+    private let heldMax: Duration
     /// When each token was last sent a push, in milliseconds, indexed by `TokenID.position`; 0 for
     /// never. Empty where no gap is short. What the numbers leave out of the time returns every 49 days:
     /// once in so long a token may wait for a gap that it need not keep, as may a new token that has
@@ -33,15 +33,14 @@ struct Pacing: ~Copyable {
 
     init(routing: RoutingTable, settings: PipelineSettings) {
         gaps = []
-        heldMax = HoldWatch.patience(settings.holdMax)
-        adopt(settings, routing)
+        heldMax = HoldWatch.patience(settings.sizes.holdMax)
+        adopt(settings.live.minimumGaps, routing)
     }
 
-    mutating func adopt(_ settings: PipelineSettings, _ routing: RoutingTable) {
-        heldMax = HoldWatch.patience(settings.holdMax)
+    mutating func adopt(_ minimumGaps: MinimumGaps, _ routing: RoutingTable) {
         gaps = routing.routes.map { route in
             guard let type = route.tokenClass.changeType else { return .zero }
-            return settings.minimumGaps.gap(type, app: routing.name(of: route.app))
+            return minimumGaps.gap(type, app: routing.name(of: route.app))
         }
         isOn = gaps.contains { $0 > .zero }
         if !gaps.contains(where: { $0 > .zero && $0 <= heldMax }) {

@@ -43,18 +43,19 @@ struct TokenBudgets: ~Copyable {
     private var subjects = FrequentSubjects()
     private let byAddress = PassedByAddress()
 
-    init(_ settings: BudgetSettings) { adopt(settings) }
+    init(_ budgets: PushBudgets) { adopt(budgets) }
 
-    mutating func adopt(_ settings: BudgetSettings) {
-        if limits != settings.limits {
+    mutating func adopt(_ budgets: PushBudgets) {
+        let limits = PushType.allTypes.map { budgets[$0] }
+        if self.limits != limits {
             // What was above another budget says nothing of this one.
             today = .min
             rows = Column(capacity: 1)
         }
-        limits = settings.limits
-        dayLength = settings.day.nanoseconds / 1_000_000
+        self.limits = limits
+        dayLength = budgets.day.nanoseconds / 1_000_000
         isOn = limits.contains { $0 > 0 }
-        isThinning = isOn && settings.isThinning
+        isThinning = isOn && budgets.isThinning
         if uses.count != limits.count { uses = Array(repeating: Use(), count: limits.count) }
         if !isOn {
             rows = Column(capacity: 1)
@@ -144,18 +145,6 @@ struct TokenBudgets: ~Copyable {
         for byte in bytes.suffix(2) { tag = tag &* 257 ^ UInt16(byte) }
         return tag
     }
-}
-
-/// The pushes that each token should be sent a day.
-package struct BudgetSettings: Sendable, Equatable {
-    /// Of each push type; 0 for no budget.
-    package var limits: [Int] = Array(repeating: 0, count: PushType.all.count)
-    /// Whether pushes above it are thinned to the last one of a window.
-    package var isThinning = false
-    /// Lives that are simulated are shorter than a day.
-    package var day = Duration.seconds(86_400)
-
-    package init() {}
 }
 
 /// What the pushes of one type have come to since the day began, on this worker.

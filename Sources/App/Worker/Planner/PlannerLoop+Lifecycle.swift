@@ -178,7 +178,7 @@ extension PlannerLoop {
     mutating func close(_ end: WorkerEnd) -> WorkerEnd {
         let now = Self.clock()
         // A worker that ends because a client has failed was not asked to stop.
-        StopWatch.limit(WorkerPlan.stopLimit(plan.shutdownTimeout))
+        StopWatch.limit(WorkerPlan.stopLimit(plan.live.shutdownTimeout))
         schemas?.stop()
         for step in ClosingStep.allCases { take(step, now: now) }
         control.publish(

@@ -11,7 +11,7 @@ extension PlannerLoop {
     mutating func adoptReloadedPlan() {
         guard let reloaded = control.takeReloadedPlan() else { return }
         do throws(TopicBindingError) {
-            try pipeline.adopt(reloaded.pipeline, bindings: reloaded.bindings)
+            try pipeline.adopt(reloaded.pipeline.live, bindings: reloaded.bindings)
             plan.adopt(reloaded)
         } catch {
             // The configuration's checks should have found this. The old plan stays in effect.

@@ -94,8 +94,8 @@ extension PlannerLoop {
         let gaps = plan.pipeline.minimumGaps
         return Set(
             PushType.allTypes.filter { type in
-                gaps.gaps[Int(type.rawValue)] == .zero
-                    && gaps.gapsOfApps.values.allSatisfy { $0[type] ?? .zero == .zero }
+                gaps[type] == .zero
+                    && gaps.apps.values.allSatisfy { $0[type] ?? .zero == .zero }
             })
     }
 

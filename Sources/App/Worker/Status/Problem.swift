@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+
 /// Something that is wrong with a worker, in words for whoever is on call.
 package struct Problem: Codable, Sendable, Equatable {
     package enum Severity: String, Codable, Sendable {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+
 /// Fits lines of text into a terminal's window.
 package enum ScreenLines {
     /// Breaks lines that are too long, and leaves out the last ones where there is no room, so that
