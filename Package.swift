@@ -188,8 +188,9 @@ let app: [Target] = [
         name: "lamplighter",
         dependencies: [
             "Entrypoint", "Configuration", "Worker", "Registrar", "Pipeline", "PushModel",
-            "RecordFormats", "Delivery", "HTTPListener", "RegistrarAccess", "KafkaLog",
-            "APNSDelivery", "SchemaRegistry", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl",
+            "RecordFormats", "SchemaCodecs", "Intake", "Delivery", "HTTPListener",
+            "RegistrarAccess", "KafkaLog", "APNSDelivery", "SchemaRegistry", "LinuxIO", "OpenSSL",
+            "Rdkafka", "Nghttp2", "Curl", "Simdjson",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -288,7 +289,8 @@ let tests: [Target] = [
     .tests(
         "AppTests",
         [
-            "Configuration", "PushModel", "RecordFormats", "Worker", "Entrypoint", "Lifecycle",
+            "Configuration", "PushModel", "RecordFormats", "Worker", "lamplighter", "Entrypoint",
+            "Lifecycle",
             "Pipeline", "Intake", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener",
             "LivePage", "OTLPExporter",
             "Telemetry", "EmbeddedKafka", "FleetKit", "SchemaCodecs", "SchemaRegistry", "LinuxIO",

@@ -6,6 +6,7 @@ internal import RecordFormats
 internal import Testing
 
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `A sample of events` {
     private static let now = WallTime(rfc3339: "2026-11-21T06:12:00Z")!

@@ -6,6 +6,7 @@ internal import Testing
 
 @testable internal import Pipeline
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `The text of explain` {
     private let time = "2026-11-20T14:03:12.345Z"

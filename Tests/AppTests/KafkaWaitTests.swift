@@ -4,6 +4,7 @@
 internal import Testing
 
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `A wait for Kafka` {
     private let start = ContinuousClock.now

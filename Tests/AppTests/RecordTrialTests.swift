@@ -7,6 +7,7 @@ internal import RecordFormats
 internal import Testing
 
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `The trial of a record before somebody writes it` {
     private static let now = WallTime(rfc3339: "2026-11-21T06:12:00.123Z")!

@@ -8,6 +8,7 @@ import Testing
 
 @testable import Configuration
 @testable import Worker
+@testable import lamplighter
 
 @Suite struct `The census of dead registrations` {
     private static let now = WallTime(rfc3339: "2026-11-22T12:00:00Z")!

@@ -6,6 +6,7 @@ internal import PushModel
 internal import Testing
 
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `A search of registrations` {
     private static let app = "com.example.Home"

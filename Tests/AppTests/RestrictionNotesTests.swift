@@ -5,6 +5,7 @@ internal import PushModel
 internal import Testing
 
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `Notes about other restrictions` {
     private static let home = "com.example.Home"

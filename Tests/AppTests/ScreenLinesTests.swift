@@ -4,6 +4,8 @@
 internal import Testing
 internal import Worker
 
+@testable internal import lamplighter
+
 @Suite struct `Lines for a screen` {
     private let lines = ["worker", "running: all is well", "index"]
 

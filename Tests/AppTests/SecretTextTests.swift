@@ -8,6 +8,7 @@ internal import Testing
 
 @testable internal import Configuration
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `Text of a secret` {
     @Test(arguments: [

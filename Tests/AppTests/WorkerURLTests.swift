@@ -4,6 +4,7 @@
 internal import Testing
 
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `The URL of a worker` {
     @Test(arguments: [

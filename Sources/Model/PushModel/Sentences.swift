@@ -10,6 +10,12 @@ extension String {
 
     /// The text with a full stop, or with the end that it has.
     package var withFullStop: String { ".!?".contains(last ?? ".") ? self : self + "." }
+
+    /// A time of RFC 3339 for people: `2026-11-20 14:03 UTC`.
+    package var minuteInUTC: String { "\(prefix(10)) \(dropFirst(11).prefix(5)) UTC" }
+
+    /// The same to the second: `2026-11-20 14:03:12 UTC`.
+    package var secondInUTC: String { "\(prefix(10)) \(dropFirst(11).prefix(8)) UTC" }
 }
 
 extension [String] {

@@ -57,8 +57,8 @@ extension RestrictionReply {
     }
 
     private var details: String {
-        let start = TokenText.second(at)
-        let end = (endedAt ?? until).map { "until \(TokenText.second($0))" }
+        let start = at.secondInUTC
+        let end = (endedAt ?? until).map { "until \($0.secondInUTC)" }
         guard !isConfigured else { return end.map { "from \(start) \($0)" } ?? "since \(start)" }
         let why = reason.map { "; \"\($0)\"" } ?? ""
         return endedAt == nil

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
+import PushModel
+import Worker
 
 /// Fits lines of text into a terminal's window.
-package enum ScreenLines {
+enum ScreenLines {
     /// Breaks lines that are too long, and leaves out the last ones where there is no room, so that
     /// the first are always seen. A last row then says how many are missing.
-    package static func fit(_ lines: [String], columns: Int, rows: Int) -> [String] {
+    static func fit(_ lines: [String], columns: Int, rows: Int) -> [String] {
         let (columns, rows) = (max(1, columns), max(1, rows))
         let pieces = lines.flatMap { broken($0, at: columns) }
         guard pieces.count > rows else { return pieces }

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import Configuration
-internal import FoundationEssentials
-internal import OpenSSL
-package import PushModel
-internal import RecordFormats
+import Configuration
+import FoundationEssentials
+import OpenSSL
+import PushModel
+import RecordFormats
+import Worker
 
 /// A registration as Kafka has it, with token IDs in place of tokens.
-package struct FoundRegistration: Codable, Sendable, Equatable {
-    package var environment: String
-    package var app: String
-    package var installation: String
-    package var handler: String
-    package var writtenAt: String
+struct FoundRegistration: Codable, Sendable, Equatable {
+    var environment: String
+    var app: String
+    var installation: String
+    var handler: String
+    var writtenAt: String
     /// Why no worker of this configuration can read it.
-    package var problem: String?
-    package var targets: [Target]
+    var problem: String?
+    var targets: [Target]
 
-    package struct Target: Codable, Sendable, Equatable {
-        package var `class`: String
+    struct Target: Codable, Sendable, Equatable {
+        var `class`: String
         /// Nil for a target that has no token yet.
-        package var tokenID: String?
-        package var kinds: [String]
-        package var subjects: [String]
+        var tokenID: String?
+        var kinds: [String]
+        var subjects: [String]
     }
 }
 
 /// Finds registrations in their topic by what the index of a worker does not keep: the names in
 /// their keys, and targets that have no token.
-package struct RegistrationSearch: ~Copyable {
-    package enum Wanted: Sendable {
+struct RegistrationSearch: ~Copyable {
+    enum Wanted: Sendable {
         case subject(String)
         case installation(String)
         /// The 16 digits of a token ID.
@@ -44,7 +45,7 @@ package struct RegistrationSearch: ~Copyable {
     private var registration = Registration()
     private var matches: [[UInt8]: FoundRegistration] = [:]
 
-    package init(
+    init(
         _ configuration: Configuration, _ wanted: Wanted, app: String?,
         environment: PushEnvironment?
     ) {
@@ -55,12 +56,12 @@ package struct RegistrationSearch: ~Copyable {
     }
 
     /// The registrations in force that match, in the order of their keys.
-    package var found: [FoundRegistration] {
+    var found: [FoundRegistration] {
         matches.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
     }
 
     /// Reads a record. To be called in the order of the topic: the last record of a key counts.
-    package mutating func record(
+    mutating func record(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime
     ) {
         guard let key else { return }

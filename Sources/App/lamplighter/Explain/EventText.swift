@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Pipeline
-internal import PushModel
+import Pipeline
+import PushModel
+import Worker
 
 /// Writes what `lamplighter explain --event` prints.
-package enum EventText {
-    package static func lines(_ reply: EventReply) -> [String] {
+enum EventText {
+    static func lines(_ reply: EventReply) -> [String] {
         let restrictions = (reply.restrictions ?? []).map(\.sentence)
         if let problem = reply.unreadable {
             let isDropped = reply.restrictions?.contains { $0.action == "drop" } ?? false
@@ -73,7 +74,7 @@ package enum EventText {
                 + "subject. Names are case-sensitive: compare with what the app registers."
         }
         if event.expired {
-            return "It expired at \(TokenText.second(event.expiresAt)), so it reaches nobody; "
+            return "It expired at \(event.expiresAt.secondInUTC), so it reaches nobody; "
                 + "\(all) show it."
         }
         // A token that is suppressed, or whose pushes are dropped, is one that the event is for.

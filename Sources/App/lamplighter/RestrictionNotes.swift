@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import PushModel
+import PushModel
+import Worker
 
 /// What `pause`, `drop` and `limit` say of the restrictions that stood before their own, and of
 /// those that stay beside it.
-package struct RestrictionNotes {
+struct RestrictionNotes {
     private let action: Restriction.Action
     private let scope: Restriction.Scope
 
-    package init(_ action: Restriction.Action, of scope: Restriction.Scope) {
+    init(_ action: Restriction.Action, of scope: Restriction.Scope) {
         self.action = action
         self.scope = scope
     }
 
     /// A line about the restriction of the same scope, whose record the command's replaces.
-    package static func replaced(_ former: Restriction) -> String {
+    static func replaced(_ former: Restriction) -> String {
         let end = former.until.map { "until \($0.rfc3339)" } ?? "until it is resumed"
         let reason = former.reason.map { ", \"\($0.printable)\"" } ?? ""
         return "replaces: \(past(former.action)) by \(former.by.printable) since "
@@ -24,7 +25,7 @@ package struct RestrictionNotes {
 
     /// A line for each restriction of the configuration that is about the same, and for each whose
     /// action counts before the command's.
-    package func staying(of configured: [ConfiguredRestriction]) -> [String] {
+    func staying(of configured: [ConfiguredRestriction]) -> [String] {
         configured.compactMap { other in
             guard countsBefore(other.scope, other.action) else {
                 return other.scope == scope ? line(other, "also when this has ended") : nil
@@ -34,7 +35,7 @@ package struct RestrictionNotes {
     }
 
     /// A line for each other restriction of a command whose action counts before this one's.
-    package func staying(besides standing: [Restriction.Scope: Restriction]) -> [String] {
+    func staying(besides standing: [Restriction.Scope: Restriction]) -> [String] {
         standing.filter { $0.key != scope && countsBefore($0.key, $0.value.action) }.map { other in
             line(other.key, other.value.action, by: other.value.by, "which counts before this")
         }.sorted()

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
+import Worker
 
 /// Decides how `lamplighter check --wait` goes on after each look at Kafka.
-package struct KafkaWait: Sendable {
+struct KafkaWait: Sendable {
     /// What a look at Kafka has found.
-    package enum Look: Hashable, Sendable {
+    enum Look: Hashable, Sendable {
         case passed
         /// Something is missing that may still come; the text says what.
         case pending(String)
@@ -12,7 +13,7 @@ package struct KafkaWait: Sendable {
         case wrong
     }
 
-    package enum Step: Hashable, Sendable {
+    enum Step: Hashable, Sendable {
         /// The last look is the result.
         case end
         /// Look again after the pause; `telling` is nil if the reason has been told.
@@ -24,18 +25,18 @@ package struct KafkaWait: Sendable {
     private var told: String?
 
     /// - Parameter limit: zero for a single look.
-    package init(limit: Duration, now: ContinuousClock.Instant) {
+    init(limit: Duration, now: ContinuousClock.Instant) {
         deadline = now + limit
         waits = limit > .zero
     }
 
     /// The most time that a look which begins now may wait for a broker's answer.
-    package func lookTimeout(at now: ContinuousClock.Instant) -> Duration {
+    func lookTimeout(at now: ContinuousClock.Instant) -> Duration {
         guard waits else { return Self.lookTimeoutMax }
         return min(Self.lookTimeoutMax, max(Self.lookTimeoutMin, deadline - now))
     }
 
-    package mutating func looked(_ look: Look, at now: ContinuousClock.Instant) -> Step {
+    mutating func looked(_ look: Look, at now: ContinuousClock.Instant) -> Step {
         guard case .pending(let reason) = look, now < deadline else { return .end }
         let line = reason == told ? nil : reason
         told = reason

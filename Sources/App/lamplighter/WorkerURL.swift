@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import FoundationEssentials
-internal import HTTPListener
-internal import PushModel
+import FoundationEssentials
+import HTTPListener
+import PushModel
+import Worker
 
 /// Where a worker answers operators, as somebody writes it on a command line: `http://worker-1:9465`,
 /// or `worker-1:9465`.
-package struct WorkerURL: Sendable, Hashable {
+struct WorkerURL: Sendable, Hashable {
     /// The URL with a scheme, and without a slash at its end.
-    package let text: String
+    let text: String
 
     /// Why a text is no such URL, and what to write.
-    package struct Wrong: Error, Hashable, Sendable {
-        package let message: String
+    struct Wrong: Error, Hashable, Sendable {
+        let message: String
     }
 
-    package init(_ written: String) throws(Wrong) {
+    init(_ written: String) throws(Wrong) {
         let shown = written.printable
         // As a host it would be an address that nobody means.
         if !written.isEmpty, written.utf8.allSatisfy(Self.isDigit) {
@@ -52,7 +53,7 @@ package struct WorkerURL: Sendable, Hashable {
     /// Why a worker has taken the connection and closed it without a whole answer, and what to do.
     ///
     /// - Parameter cause: the text of libcurl.
-    package func lost(_ cause: String) -> String {
+    func lost(_ cause: String) -> String {
         let count = HTTPListenerSettings.Limits().connectionsPerPeerMax
         return "\(text) accepted the connection and closed it at once, or before its answer was "
             + "whole (\(cause)): a worker does so while \(count) connections from this address are open; "
@@ -63,7 +64,7 @@ package struct WorkerURL: Sendable, Hashable {
     /// Why there is no TLS session with a worker, and what to write.
     ///
     /// - Parameter cause: the text of OpenSSL.
-    package func withoutTLS(_ cause: String) -> String {
+    func withoutTLS(_ cause: String) -> String {
         let plain = "http" + text.dropFirst("https".count)
         return "\(text) answers without TLS (\(cause)): a worker's admin.port speaks plain HTTP; "
             + "write \(plain), or the URL of a proxy in front of it that has TLS"

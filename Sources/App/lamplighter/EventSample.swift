@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
-internal import LinuxIO
-internal import Pipeline
-package import PushModel
-internal import RecordFormats
-internal import SchemaCodecs
-package import SchemaRegistry
+import Intake
+import LinuxIO
+import Pipeline
+import PushModel
+import RecordFormats
+import SchemaCodecs
+import SchemaRegistry
+import Worker
 
 /// What real records of events topics would do: read them with `record`, then all registrations with
 /// `registration`.
-package struct EventSample: ~Copyable {
+struct EventSample: ~Copyable {
     /// A record's place, for people.
-    package struct Place: Sendable {
-        package var topic: Int
-        package var partition: Int32
-        package var offset: Int64
+    struct Place: Sendable {
+        var topic: Int
+        var partition: Int32
+        var offset: Int64
 
-        package init(topic: Int, partition: Int32, offset: Int64) {
+        init(topic: Int, partition: Int32, offset: Int64) {
             self.topic = topic
             self.partition = partition
             self.offset = offset
@@ -73,7 +74,7 @@ package struct EventSample: ~Copyable {
     private static let schemaPatience = Duration.seconds(15)
 
     /// - Parameter registry: where the records' schemas are; nil if none is configured.
-    package init(_ plan: WorkerPlan, registry: RegistrySettings?) {
+    init(_ plan: WorkerPlan, registry: RegistrySettings?) {
         self.plan = plan
         let schemas = registry.map { SchemaSource($0) {} }
         self.schemas = schemas
@@ -88,9 +89,9 @@ package struct EventSample: ~Copyable {
     // MARK: Records
 
     /// A topic's records follow, from the first: what was read of it is forgotten.
-    package mutating func begin(_ topic: Int) { topics[topic] = Topic() }
+    mutating func begin(_ topic: Int) { topics[topic] = Topic() }
 
-    package mutating func record(
+    mutating func record(
         at place: Place, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
         timestamp: WallTime, now: WallTime, header: (String) -> UnsafeRawBufferPointer?
     ) {
@@ -160,7 +161,7 @@ package struct EventSample: ~Copyable {
 
     // MARK: Registrations
 
-    package mutating func registration(
+    mutating func registration(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime
     ) {
         guard
@@ -191,7 +192,7 @@ package struct EventSample: ~Copyable {
     // MARK: Answers
 
     /// One sentence or two for each topic.
-    package var lines: [String] {
+    var lines: [String] {
         zip(plan.eventTopics, topics).flatMap { name, topic -> [String] in
             let dead = topic.unreadable.values.reduce(0) { $0 + $1.count }
             let types = topic.pushTypes.sorted { $0.key < $1.key }.map { "\($1) \($0)" }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import Configuration
-package import PushModel
-internal import RecordFormats
+import Configuration
+import PushModel
+import RecordFormats
+import Worker
 
 /// Finds the registrations that are dead and the suppressions of tokens that no registration has
 /// any more, from all records of both topics. Suppressions are read first.
@@ -11,33 +12,33 @@ internal import RecordFormats
 /// A suppression must outlive every registration of its token, or the token is sent pushes again;
 /// so it is never removed for its age alone. Registrations without a suppressed token are not kept,
 /// so memory depends on the number of suppressions.
-package struct RegistrationCensus: ~Copyable {
+struct RegistrationCensus: ~Copyable {
     /// A registration that may be removed or changed.
-    package struct Entry: Sendable {
-        package let key: [UInt8]
-        package let partition: Int32
-        package let tokens: Set<Token>
+    struct Entry: Sendable {
+        let key: [UInt8]
+        let partition: Int32
+        let tokens: Set<Token>
         fileprivate let registeredAt: WallTime
         /// Whether every target of the registration was understood, so that it has no other tokens.
         fileprivate var isWhole: Bool
     }
 
-    package struct Token: Hashable, Sendable {
-        package let route: RouteID
-        package let bytes: [UInt8]
+    struct Token: Hashable, Sendable {
+        let route: RouteID
+        let bytes: [UInt8]
     }
 
     /// A suppression that is in effect.
-    package struct Standing: Sendable {
-        package let key: [UInt8]
-        package let partition: Int32
-        package let token: Token
+    struct Standing: Sendable {
+        let key: [UInt8]
+        let partition: Int32
+        let token: Token
         fileprivate let registeredAt: WallTime
         fileprivate let writtenAt: WallTime
     }
 
     /// How many registrations of configured apps and environments could not be read.
-    package private(set) var unreadable = 0
+    private(set) var unreadable = 0
     private let routing: RoutingTable
     /// Suppressions written after this time are too young to act on.
     private let deadline: WallTime
@@ -55,7 +56,7 @@ package struct RegistrationCensus: ~Copyable {
     /// - Parameters:
     ///   - deadFor: how long a suppression must have been in effect.
     ///   - isWanted: whether to keep the registration of this key whatever its tokens are.
-    package init(
+    init(
         _ configuration: Configuration, deadFor: Duration, now: WallTime,
         isWanted: @escaping @Sendable (_ key: [UInt8]) -> Bool = { _ in false }
     ) {
@@ -68,7 +69,7 @@ package struct RegistrationCensus: ~Copyable {
 
     // MARK: Records
 
-    package mutating func suppressionRecord(
+    mutating func suppressionRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
     ) {
@@ -92,7 +93,7 @@ package struct RegistrationCensus: ~Copyable {
     }
 
     /// Reads a registration record. To be called in the order of the log, after all suppressions.
-    package mutating func registrationRecord(
+    mutating func registrationRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
     ) {
@@ -146,7 +147,7 @@ package struct RegistrationCensus: ~Copyable {
 
     /// The registrations all of whose tokens have been suppressed for long enough, with no later
     /// registration of any of those tokens. In the order of their keys.
-    package func deadRegistrations() -> [Entry] {
+    func deadRegistrations() -> [Entry] {
         var latest: [Token: WallTime] = [:]
         for entry in entries.values {
             for token in entry.tokens where suppressions[token] != nil {
@@ -165,7 +166,7 @@ package struct RegistrationCensus: ~Copyable {
     }
 
     /// The registrations in effect for which `isWanted` is true, in the order of their keys.
-    package func wantedRegistrations() -> [Entry] {
+    func wantedRegistrations() -> [Entry] {
         entries.values.filter { isWanted($0.key) }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
@@ -175,7 +176,7 @@ package struct RegistrationCensus: ~Copyable {
     ///   - removed: the keys of registrations that are about to be removed.
     ///   - tokens: the tokens whose suppressions may be removed, however young; nil for all
     ///     suppressions that are old enough.
-    package func abandonedSuppressions(
+    func abandonedSuppressions(
         without removed: Set<[UInt8]> = [], of tokens: Set<Token>? = nil
     ) -> [Standing] {
         var held: Set<Token> = []

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Delivery
-internal import PushModel
+import Delivery
+import PushModel
+import Worker
 
 /// What is known of one token, in plain sentences, each with what to do.
 struct TokenText {
@@ -112,7 +113,7 @@ struct TokenText {
     }
 
     private func sentence(_ suppression: TokenReply.Suppression) -> String {
-        let since = suppression.since.map { "since \(Self.minute($0)) " } ?? ""
+        let since = suppression.since.map { "since \($0.minuteInUTC) " } ?? ""
         let answer = Self.answer(suppression.status, suppression.reason)
         guard suppression.holds else {
             return "It was suppressed \(since)because APNs answered \(answer), and has been "
@@ -147,7 +148,7 @@ struct TokenText {
         if let time = token.heldUntil {
             sentences.append(
                 "APNs has failed for this token again and again while it took pushes to others: "
-                    + "its pushes wait until \(second(time)), then one is tried.")
+                    + "its pushes wait until \(time.secondInUTC), then one is tried.")
         }
         if let sent = token.sentToday {
             sentences.append(
@@ -161,7 +162,7 @@ struct TokenText {
         let tries =
             push.failedTries == 0
             ? "" : " after \(push.failedTries) failed \(push.failedTries == 1 ? "try" : "tries")"
-        let until = push.until.map { " until \(second($0))" } ?? ""
+        let until = push.until.map { " until \($0.secondInUTC)" } ?? ""
         let name = "A \(push.type) push"
         let text =
             switch push.state {
@@ -172,11 +173,11 @@ struct TokenText {
             case .idle, .suppressed, .unregistered: name
             }
         return text + (push.hasFollowUp ? ", and is sent once more for a later event" : "")
-            + "; it expires at \(second(push.expiresAt))."
+            + "; it expires at \(push.expiresAt.secondInUTC)."
     }
 
     private static func sentence(_ outcome: TokenReply.Outcome) -> String {
-        var text = "\(second(outcome.time)): "
+        var text = "\(outcome.time.secondInUTC): "
         let push = outcome.type.map { "a \($0) push" } ?? "a push"
         switch outcome.outcome {
         case "answered":
@@ -212,17 +213,5 @@ struct TokenText {
 
     private static func answer(_ status: Int, _ reason: String) -> String {
         reason.isEmpty ? "\(status)" : "\(status) \(reason)"
-    }
-
-    // MARK: Words
-
-    /// `2026-11-20 14:03 UTC`.
-    static func minute(_ time: String) -> String {
-        "\(time.prefix(10)) \(time.dropFirst(11).prefix(5)) UTC"
-    }
-
-    /// `2026-11-20 14:03:12 UTC`.
-    static func second(_ time: String) -> String {
-        "\(time.prefix(10)) \(time.dropFirst(11).prefix(8)) UTC"
     }
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import Configuration
-internal import Intake
-internal import Pipeline
-package import PushModel
-internal import RecordFormats
-internal import Simdjson
+import Configuration
+import Intake
+import Pipeline
+import PushModel
+import RecordFormats
+import Simdjson
+import Worker
 
 extension BindingTest {
     /// Reads the record as a worker would.
     /// - Returns: what is otherwise than expected, one sentence each.
-    package func failures(topic: String, plan: WorkerPlan, now: WallTime) -> [String] {
+    func failures(topic: String, plan: WorkerPlan, now: WallTime) -> [String] {
         guard let binding = plan.eventTopics.firstIndex(of: topic),
             var decoder = try? EventDecoder(
                 bindings: plan.bindings.map(\.withoutSchemas), routing: plan.routing,

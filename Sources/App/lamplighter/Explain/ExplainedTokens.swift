@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
+import Worker
 
 /// The answers of several workers to the same question. Each has the whole index, so what it says of
 /// a token is taken from the first; what waits and what became of pushes is each worker's own.
-package struct ExplainedTokens: Sendable {
-    package struct Token: Sendable {
+struct ExplainedTokens: Sendable {
+    struct Token: Sendable {
         /// As the first worker that has it says.
         var first: TokenReply.Token
         var byWorker: [(worker: String, token: TokenReply.Token)]
     }
 
-    package private(set) var tokens: [Token] = []
+    private(set) var tokens: [Token] = []
 
     /// - Parameter answers: with the workers' names.
-    package init(_ answers: [(worker: String, reply: TokenReply)]) {
+    init(_ answers: [(worker: String, reply: TokenReply)]) {
         var positions: [[String]: Int] = [:]
         for (worker, reply) in answers {
             for token in reply.tokens {
@@ -28,7 +29,7 @@ package struct ExplainedTokens: Sendable {
     }
 
     /// Adds the names of the registrations that Kafka has.
-    package mutating func name(by registrations: [FoundRegistration]) {
+    mutating func name(by registrations: [FoundRegistration]) {
         for place in tokens.indices {
             let token = tokens[place].first
             for registration in registrations

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import Configuration
-internal import PushModel
+import Configuration
+import PushModel
+import Worker
 
 /// Writes what `lamplighter explain` prints: plain sentences, each with what to do.
-package enum ExplainText {
+enum ExplainText {
     /// - Parameters:
     ///   - registrations: those in Kafka; nil if they were not read.
     ///   - wasKafkaAsked: whether they were asked for, so that it need not be advised.
-    package static func lines(
+    static func lines(
         asking wanted: RegistrationSearch.Wanted, answers: [(worker: String, reply: TokenReply)],
         registrations: [FoundRegistration]?, wasKafkaAsked: Bool
     ) -> [String] {
@@ -34,7 +35,7 @@ package enum ExplainText {
     /// Of an app that no credential of the configuration serves: Kafka alone can have something.
     ///
     /// - Parameter registrations: those in Kafka that match; not empty.
-    package static func lines(
+    static func lines(
         ofStranger app: String, _ configuration: Configuration,
         asking wanted: RegistrationSearch.Wanted, registrations: [FoundRegistration]
     ) -> [String] {
@@ -69,7 +70,7 @@ package enum ExplainText {
     }
 
     /// What is missing where the workers have answered and Kafka has not.
-    package static func unread(because cause: String) -> String {
+    static func unread(because cause: String) -> String {
         "The registrations in Kafka could not be read, so that names of installations and handlers, "
             + "targets without a token, and registrations that no worker can read may be missing: "
             + cause.withFullStop
@@ -123,7 +124,7 @@ package enum ExplainText {
             "\(registration.environment)/\(registration.app)/\(registration.installation)/"
             + registration.handler
         return [
-            "", "Registration \(name), written \(TokenText.minute(registration.writtenAt)):",
+            "", "Registration \(name), written \(registration.writtenAt.minuteInUTC):",
         ] + sentences.map { "  \($0)" }
     }
 }
