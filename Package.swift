@@ -19,6 +19,7 @@ let cLibraries: [Target] = [
     .cLibrary("CNghttp2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
     .cLibrary("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
     .cLibrary("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
+    .cLibrary("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
     .target(
         name: "CSimdjson", path: "Sources/Bindings/CSimdjson",
         cxxSettings: [.unsafeFlags(["-O2"])],
@@ -33,6 +34,7 @@ let bindings: [Target] = [
     // For Simulators, Lab and tests: a worker signs no certificates.
     .binding("TestCertificates", of: "COpenSSL", and: ["OpenSSL"]),
     .binding("Curl", of: "CCurl"),
+    .binding("Zlib", of: "CZlib"),
     .binding("Simdjson", of: "CSimdjson"),
     .binding("LinuxIO", of: "CLinux"),
     .binding("FlatMemory", of: "CLinux"),
@@ -133,6 +135,8 @@ let simulators: [Target] = [
 
 let registrar: [Target] = [
     .floor("Registrar", "RegistrarRules", ["PushModel", "RecordFormats", "Simdjson"]),
+    // Rows of another sender's data: which become registrations. As pure.
+    .floor("Registrar", "Importing", ["PushModel", "RecordFormats", "RegistrarRules", "Simdjson"]),
     .floor(
         "Registrar", "RegistrarAccess",
         ["PushModel", "OpenSSL", "Curl", "Simdjson", "LinuxIO"]),
@@ -189,8 +193,8 @@ let app: [Target] = [
         dependencies: [
             "Entrypoint", "Configuration", "Worker", "Registrar", "Pipeline", "PushModel",
             "RecordFormats", "SchemaCodecs", "Intake", "Delivery", "HTTPListener",
-            "RegistrarAccess", "KafkaLog", "APNSDelivery", "SchemaRegistry", "LinuxIO", "OpenSSL",
-            "Rdkafka", "Nghttp2", "Curl", "Simdjson",
+            "RegistrarAccess", "RegistrarRules", "Importing", "KafkaLog", "APNSDelivery",
+            "SchemaRegistry", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl", "Simdjson", "Zlib",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -244,7 +248,7 @@ let tests: [Target] = [
         "BindingsTests",
         [
             "PushModel", "FleetKit", "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
-            "Simdjson",
+            "Simdjson", "Zlib",
             "LinuxIO",
             "FlatMemory",
         ]),
@@ -252,7 +256,8 @@ let tests: [Target] = [
         "StagesTests",
         [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "RegistrarRules", "SchemaCodecs", "Simdjson", "FlatMemory",
+            "Ledger", "RegistrarRules", "Importing", "SchemaCodecs", "Simdjson", "FlatMemory",
+            "OpenSSL",
         ]),
     .tests(
         "PipelineTests",
@@ -313,8 +318,8 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener",
-        "Configuration", "Worker",
-        "APNSSimulator", "RegistrarAccess", "RegistrarRules", "Registrar", "SchemaCodecs",
+        "Configuration", "Worker", "APNSSimulator", "RegistrarAccess", "RegistrarRules",
+        "Importing", "Zlib", "Registrar", "SchemaCodecs",
         "SchemaRegistry", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
         "Simdjson", "FlatMemory",
         .product(name: "Logging", package: "swift-log"),

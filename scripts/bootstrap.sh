@@ -21,6 +21,7 @@ libraries=(
     libssl-dev:openssl
     libnghttp2-dev:libnghttp2
     libsimdjson-dev:simdjson
+    zlib1g-dev:zlib
 )
 tools=(git g++ make pkg-config)
 toolchain=(libncurses6 libsqlite3-0 libxml2)

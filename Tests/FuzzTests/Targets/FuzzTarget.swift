@@ -14,7 +14,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case registrarPaths, registrarBodies, registrarBatches, registrarAttestBodies
     case registrarLists, registrarQueries, registrarMediaTypes
     case avroSchemas, avroValues, protobufSchemas, protobufValues, schemaFrames, registryAnswers
-    case jsonDocuments
+    case jsonDocuments, imports
 
     /// - Throws: `BrokenPromise`.
     func run(_ input: UnsafeRawBufferPointer) throws {
@@ -53,6 +53,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .schemaFrames: try SchemaFramesTarget.run(input)
         case .registryAnswers: try RegistryAnswersTarget.run(input)
         case .jsonDocuments: try JSONDocumentsTarget.run(input)
+        case .imports: try ImportsTarget.run(input)
         }
     }
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Makes subjects of a row's columns: `user-{id}`. A column with several texts makes several subjects,
+/// one without a text none. `{{` and `}}` stand for braces.
+package struct SubjectTemplate: Hashable, Sendable {
+    private enum Part: Hashable, Sendable {
+        case text(String)
+        case column(String)
+    }
+
+    private let parts: [Part]
+
+    /// - Throws: what is wrong with the text.
+    package init(_ template: String) throws(SourceProblem) {
+        var parts: [Part] = []
+        var text = ""
+        var rest = Substring(template)
+        while let character = rest.popFirst() {
+            switch character {
+            case "{" where rest.first == "{", "}" where rest.first == "}":
+                text.append(character)
+                rest.removeFirst()
+            case "{":
+                guard let end = rest.firstIndex(of: "}"), end > rest.startIndex else {
+                    throw SourceProblem(
+                        reason: "'\(template)' has a { that names no column: close it with }")
+                }
+                if !text.isEmpty { parts.append(.text(text)) }
+                text = ""
+                parts.append(.column(String(rest[..<end])))
+                rest = rest[rest.index(after: end)...]
+            case "}":
+                throw SourceProblem(
+                    reason: "'\(template)' has a } that closes nothing: write }} for a brace")
+            default: text.append(character)
+            }
+        }
+        if !text.isEmpty { parts.append(.text(text)) }
+        guard !parts.isEmpty else { throw SourceProblem(reason: "a template is empty") }
+        self.parts = parts
+    }
+
+    package var columns: [String] {
+        parts.compactMap { if case .column(let name) = $0 { name } else { nil } }
+    }
+
+    /// - Parameter texts: what a column has.
+    func subjects(_ texts: (String) -> [String]) throws(RowProblem) -> [String] {
+        var subjects = [""]
+        for part in parts {
+            switch part {
+            case .text(let text): for index in subjects.indices { subjects[index] += text }
+            case .column(let name):
+                let found = texts(name).filter { !$0.isEmpty }
+                guard subjects.count * found.count <= RowMapper.subjectsMax else {
+                    throw RowProblem("it makes more than \(RowMapper.subjectsMax) subjects")
+                }
+                subjects = subjects.flatMap { subject in found.map { subject + $0 } }
+            }
+        }
+        return subjects
+    }
+}
