@@ -128,4 +128,24 @@ internal import Testing
         #expect(owners.unowned(but: [3]) == [2])
         #expect(OwnerDirectory.Owners(announced: announced, nil).unowned(but: [3]) == [0, 1, 2])
     }
+
+    @Test func `an announcement says whether a replica has imports, and is signed with it`() {
+        let url = "http://10.0.0.2:8443"
+        let plain = Self.seal.announcement(of: url)
+        let imports = Self.seal.announcement(of: url, hasImports: true)
+        for text in [plain, imports] { #expect(Self.seal.url(in: text) == url) }
+        #expect(!Self.seal.hasImports(in: plain) && Self.seal.hasImports(in: imports))
+        // Neither can be made of the other.
+        let forged = [
+            imports.replacing(" imports", with: ""),
+            plain.replacing(" ", with: " imports "), imports.replacing("imports", with: "exports"),
+        ]
+        for text in forged {
+            #expect(Self.seal.url(in: text) == nil && !Self.seal.hasImports(in: text))
+        }
+        let owners = OwnerDirectory.Owners(announced: [plain, imports, nil], Self.seal)
+        #expect(owners.urls == [url, url, nil] && owners.hasImports)
+        #expect(!OwnerDirectory.Owners(announced: [plain, forged[1]], Self.seal).hasImports)
+        #expect(!OwnerDirectory.Owners(announced: [imports], nil).hasImports)
+    }
 }

@@ -155,8 +155,15 @@ struct KeyOwners: Sendable {
         _ removal: RegistrationDesk.Removal, _ tokenClass: RegistrationClass?,
         _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
-        let (passed, kind) = self.passed(
+        var (passed, kind) = self.passed(
             request, .delete, removal.key, removal.handler, tokenClass, below: removal.below)
+        if removal.isOnlyIfKnown {
+            let body = KeyPartBody(
+                keyPart: removal.handler, below: removal.below, isOnlyIfKnown: true)
+            (passed, kind) = (
+                Self.passed(request, about: removal.key, body.json), Self.forwardedRemoval
+            )
+        }
         return try await ask(
             removal.key.recordKey(handler: removal.handler), passed, as: kind
         ) { partition throws(Problem) in
@@ -165,6 +172,25 @@ struct KeyOwners: Sendable {
             case let answer: return try Self.reply(to: answer)
             }
         }
+    }
+
+    /// Ends what was imported of these installations, since one has registered this class itself. Where
+    /// no replica has anything that was imported, nobody is asked.
+    ///
+    /// - Returns: the answer of an owner that has not done so; nil if all have.
+    func endImports(
+        of keys: [InstallationKey], _ tokenClass: RegistrationClass, _ request: RegistrarRequest
+    ) async -> RegistrarReply? {
+        // The replica that the request came to first asks all.
+        guard !request.isForwarded, directory.owners.hasImports || mailbox.counters.hasImports
+        else { return nil }
+        let handler = ImportedRegistration.handler(of: tokenClass.tokenClass)
+        let replies = await RegistrarReply.all(keys) { key throws(Problem) in
+            try await remove(
+                RegistrationDesk.Removal(key: key, handler: handler, isOnlyIfKnown: true), nil,
+                request)
+        }
+        return replies.first { $0.status != 204 }
     }
 
     /// Claims an installation for a key that has attested itself for it.

@@ -76,7 +76,8 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
             let loop = UncheckedBox(
                 try RegistrarLoop(
                     settings: RegistrarLoop.Settings(
-                        announcement: announcement,
+                        announcement: announcement(hasImports: false),
+                        announcementOfImports: announcement(hasImports: true),
                         requestTimeout: configuration.registrar.requestTimeout),
                     kafka: try RegistrarClients(settings: clients, topic: topic, logger: logger),
                     mailbox: mailbox,
@@ -117,9 +118,9 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
     }
 
     /// What other replicas find this one by; empty for one that has no others.
-    private var announcement: String {
+    private func announcement(hasImports: Bool) -> String {
         guard let seal, let url = configuration.registrar.advertisedURL else { return "" }
-        return seal.announcement(of: url)
+        return seal.announcement(of: url, hasImports: hasImports)
     }
 
     private func serve(_ listener: HTTPListener) async throws {

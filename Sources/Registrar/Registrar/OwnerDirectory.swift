@@ -19,6 +19,8 @@ final class OwnerDirectory: Sendable {
         /// False where nobody has announced anything. During a change of the replicas' token the others'
         /// addresses are not believed, and that makes no replica unready.
         var isAnnounced: [Bool] = []
+        /// Whether a replica says that something in its partitions was imported.
+        var hasImports = false
         /// Whether a look at Kafka has succeeded.
         var isKnown: Bool { !urls.isEmpty }
 
@@ -29,6 +31,9 @@ final class OwnerDirectory: Sendable {
         init(announced: [String?], _ seal: PeerSeal?) {
             urls = announced.map { $0.flatMap { seal?.url(in: $0) } }
             isAnnounced = announced.map { $0 != nil && seal != nil }
+            hasImports = announced.contains { text in
+                text.map { seal?.hasImports(in: $0) ?? false } ?? false
+            }
         }
 
         /// The partitions that nobody says they own.

@@ -104,14 +104,27 @@ struct PeerSeal: Sendable {
     // MARK: Addresses
 
     /// What a replica announces to the others.
-    func announcement(of url: String) -> String { "\(url) \(signature(.address, [url]))" }
+    ///
+    /// - Parameter hasImports: whether something in its partitions was imported.
+    func announcement(of url: String, hasImports: Bool = false) -> String {
+        let parts = hasImports ? [url, Self.importsMark] : [url]
+        return (parts + [signature(.address, parts)]).joined(separator: " ")
+    }
+
+    private static let importsMark = "imports"
 
     /// The address in an announcement; nil if no replica has signed it.
     func url(in announcement: String) -> String? {
-        let parts = announcement.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count == 2, isSigned(.address, [String(parts[0])], as: String(parts[1])) else {
-            return nil
-        }
-        return String(parts[0])
+        var parts = announcement.split(separator: " ", omittingEmptySubsequences: false)
+            .map(String.init)
+        guard let shown = parts.popLast(), (1...2).contains(parts.count),
+            isSigned(.address, parts, as: shown)
+        else { return nil }
+        return parts[0]
+    }
+
+    /// Whether a replica says that something in its partitions was imported.
+    func hasImports(in announcement: String) -> Bool {
+        url(in: announcement) != nil && announcement.contains(" \(Self.importsMark) ")
     }
 }

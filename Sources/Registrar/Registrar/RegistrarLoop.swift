@@ -45,6 +45,8 @@ final class RegistrarLoop {
     struct Settings: Sendable {
         /// The text that other replicas find this one by; empty for one that cannot be reached.
         var announcement: String
+        /// The same of a replica that has something in its partitions that was imported.
+        var announcementOfImports = ""
         var requestTimeout: Duration
     }
 
@@ -150,7 +152,8 @@ final class RegistrarLoop {
             watchAt = now.monotonic + Self.watchInterval
         }
         if now.monotonic >= announceAt {
-            kafka.announce(settings.announcement)
+            kafka.announce(
+                desk.hasImports ? settings.announcementOfImports : settings.announcement)
             announceAt = now.monotonic + Self.announceInterval
         }
         publish(now)
@@ -372,6 +375,7 @@ final class RegistrarLoop {
         counters.owned = desk.ownedPartitions
         counters.assigned = ids.count
         counters.registrations = desk.registrations
+        counters.hasImports = desk.hasImports
         counters.bytes = desk.bytes
         counters.underWay = desk.underWay
         counters.writtenAgain = desk.writtenAgain

@@ -24,6 +24,8 @@ struct RegistrarCounters: Sendable {
     /// Whether the group has said which partitions are this replica's; not during a rebalance.
     var isInGroup = false
     var registrations = 0
+    /// Whether something in its partitions was imported.
+    var hasImports = false
     var bytes = 0
     var underWay = 0
     /// The owned partitions that Kafka cannot serve, with the causes.

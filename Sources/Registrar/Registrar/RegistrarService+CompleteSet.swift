@@ -34,6 +34,7 @@ extension RegistrarService {
                 .controls, request)
         }
         if let refused = removals.first(where: { $0.status != 204 }) { return refused }
+        if let refused = await endImports(snapshot, key, .controls, request) { return refused }
         return try acceptance(of: set, replies)
     }
 

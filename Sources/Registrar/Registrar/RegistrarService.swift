@@ -146,8 +146,9 @@ struct RegistrarService: Sendable {
         case KeyOwners.forwardedRemoval:
             let named = try body(KeyPartBody.init)
             return try await owners.remove(
-                RegistrationDesk.Removal(key: key, handler: named.keyPart, below: named.below),
-                nil, request)
+                RegistrationDesk.Removal(
+                    key: key, handler: named.keyPart, below: named.below,
+                    isOnlyIfKnown: named.isOnlyIfKnown), nil, request)
         case KeyOwners.forwardedRecord:
             return try await owners.stored(
                 key, try body(KeyPartBody.init).keyPart, nil, request)
@@ -205,10 +206,12 @@ struct RegistrarService: Sendable {
         case (.get, .all(_, let tokenClass)): return try await get(key, tokenClass, request)
         case (.get, _): return try await get(key, nil, request)
         case (.delete, .handler(_, let tokenClass, let handler)):
-            return try await owners.remove(
+            let reply = try await owners.remove(
                 RegistrationDesk.Removal(
                     key: key, handler: tokenClass.keyPart(of: handler),
                     below: request.belowSequence, tokenClass: tokenClass), tokenClass, request)
+            guard reply.status == 204 else { return reply }
+            return await owners.endImports(of: [key], tokenClass, request) ?? reply
         case (.delete, .all(_, let tokenClass)):
             return try await removeAll(key, tokenClass, request)
         case (.delete, _): return try await removeAll(key, nil, request)
@@ -241,10 +244,30 @@ struct RegistrarService: Sendable {
     ) async throws(Problem) -> RegistrarReply {
         try check(snapshot, request.caller)
         let handler = snapshot.handlers[0]
-        return try await owners.put(
+        let reply = try await owners.put(
             reader.draft(
                 key, tokenClass, handler.name, handler.targets, sequence: snapshot.sequence),
             request)
+        guard reply.status == 200 else { return reply }
+        return await endImports(snapshot, key, tokenClass, request) ?? reply
+    }
+
+    /// What was imported ends with the first registration of its installation's own, also where it is known
+    /// by its token alone.
+    ///
+    /// - Returns: the answer if that could not be written: the same request again completes it.
+    func endImports(
+        _ snapshot: SnapshotReader.Snapshot, _ key: InstallationKey,
+        _ tokenClass: RegistrationClass, _ request: RegistrarRequest
+    ) async -> RegistrarReply? {
+        let tokens = snapshot.handlers.flatMap(\.targets).compactMap(\.token)
+        let named = Set(tokens).map { token in
+            InstallationKey(
+                environment: key.environment, app: key.app,
+                installation: ImportedRegistration.installation(
+                    ofTokenDigest: SHA256Digest.of(token)))
+        }
+        return await owners.endImports(of: [key] + named, tokenClass, request)
     }
 
     private func get(

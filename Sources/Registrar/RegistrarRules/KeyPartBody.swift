@@ -10,10 +10,13 @@ package struct KeyPartBody: Hashable, Sendable {
     package var keyPart: String
     /// If it is to be removed, only with a sequence below; nil for any.
     package var below: Int64?
+    /// If it is to be removed, only where something is known to be.
+    package var isOnlyIfKnown: Bool
 
-    package init(keyPart: String, below: Int64? = nil) {
+    package init(keyPart: String, below: Int64? = nil, isOnlyIfKnown: Bool = false) {
         self.keyPart = keyPart
         self.below = below
+        self.isOnlyIfKnown = isOnlyIfKnown
     }
 
     package init(_ object: JSONObject) throws(InvalidMember) {
@@ -26,11 +29,13 @@ package struct KeyPartBody: Hashable, Sendable {
         below = SnapshotReader.member(object, "below")?.integer.flatMap {
             RegistrationDesk.sequence($0)
         }
+        isOnlyIfKnown = SnapshotReader.member(object, "onlyIfKnown")?.bool ?? false
     }
 
     package var json: [UInt8] {
         var members = [("keyPart", JSONText.string(keyPart))]
         if let below { members.append(("below", .literal("\(below)"))) }
+        if isOnlyIfKnown { members.append(("onlyIfKnown", .literal("true"))) }
         return Array(JSONText.object(members).line.utf8)
     }
 }

@@ -38,9 +38,10 @@ package enum RegistrationClass: String, CaseIterable, Sendable {
     }
 
     /// Whether paths and bodies may name a handler so. What a default handler is called in a record's key
-    /// is no name: two names would be one record, or a widget's that of the controls.
+    /// is no name: two names would be one record, or a widget's that of the controls. Nor is an import's.
     package static func isHandlerName(_ text: String) -> Bool {
         InstallationKey.isName(text) && text != InstallationClaim.handler
+            && !ImportedRegistration.isHandler(text)
             && !allCases.contains { text == $0.keyPart(of: defaultHandler) }
     }
 

@@ -49,11 +49,14 @@ package struct RegistrationDesk {
         package var below: Int64?
         /// Removes only a handler of this class; nil removes one of any.
         package var tokenClass: RegistrationClass?
+        /// Writes nothing where nothing is known to be.
+        package var isOnlyIfKnown: Bool
 
         package init(
             key: InstallationKey, handler: String, below: Int64? = nil,
-            tokenClass: RegistrationClass? = nil
+            tokenClass: RegistrationClass? = nil, isOnlyIfKnown: Bool = false
         ) {
+            self.isOnlyIfKnown = isOnlyIfKnown
             self.key = key
             self.handler = handler
             self.below = below
@@ -200,6 +203,8 @@ package struct RegistrationDesk {
         partitions.filter(\.value.state.isOwned).keys.sorted()
     }
     package var registrations: Int { partitions.values.reduce(0) { $0 + $1.state.table.count } }
+    /// Whether a partition has something that was imported.
+    package var hasImports: Bool { handlers.imports > 0 }
     package var bytes: Int { partitions.values.reduce(0) { $0 + $1.state.table.bytes } }
 
     package func owns(_ partition: Int32) -> Bool {
@@ -453,6 +458,9 @@ package struct RegistrationDesk {
         }
         if let below = removal.below, let stored = current?.sequence, stored >= below {
             return answer(request, .stale(stored: stored))
+        }
+        if removal.isOnlyIfKnown, current == nil, waiting == nil {
+            return answer(request, .removed)
         }
         // Also where nothing is, as far as is known: a former owner may have a registration on its way, and
         // one of this owner's that was not acknowledged may be in the log.

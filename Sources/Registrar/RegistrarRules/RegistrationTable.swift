@@ -163,6 +163,8 @@ struct HandlerNameTable {
     private var ids: [String: ID] = [:]
     private var names: [(name: String, uses: Int)] = []
     private var free: [ID] = []
+    /// How many of them are those of imports.
+    private(set) var imports = 0
 
     var count: Int { ids.count }
 
@@ -175,6 +177,7 @@ struct HandlerNameTable {
             names[Int(id)].uses += 1
             return id
         }
+        if ImportedRegistration.isHandler(name) { imports += 1 }
         if let id = free.popLast() {
             names[Int(id)] = (name, 1)
             ids[name] = id
@@ -189,6 +192,7 @@ struct HandlerNameTable {
     mutating func release(_ id: ID) {
         names[Int(id)].uses -= 1
         guard names[Int(id)].uses == 0 else { return }
+        if ImportedRegistration.isHandler(names[Int(id)].name) { imports -= 1 }
         ids[names[Int(id)].name] = nil
         names[Int(id)].name = ""
         free.append(id)
