@@ -6,7 +6,7 @@ import PushModel
 import RecordFormats
 import Testing
 
-@testable import Registering
+@testable import RegistrarRules
 
 @Suite struct `An imported registration` {
     private typealias Desk = `A registration desk`

@@ -15,13 +15,20 @@ struct RecordStream {
     private var written = 0
     private(set) var acknowledged = 0
 
+    private static let collectedTogether = 64
     /// How long Kafka may acknowledge nothing before it counts as unavailable.
     private static let silenceMax = Duration.seconds(20)
 
-    /// - Parameter rate: records a second; nil for no limit.
-    init(_ configuration: Configuration, topics: [String], rate: Int? = nil) throws {
+    /// - Parameters:
+    ///   - rate: records a second; nil for no limit.
+    ///   - isFrugal: whether its queue takes 2 MiB at most.
+    init(
+        _ configuration: Configuration, topics: [String], rate: Int? = nil, isFrugal: Bool = false
+    ) throws {
+        var settings = configuration.kafka.clientSettings
+        settings.isFrugal = isFrugal
         producer = try RecordProducer(
-            settings: configuration.kafka.clientSettings, topics: topics,
+            settings: settings, topics: topics,
             logger: ConfigurationOption.logger(configuration.log))
         pace = rate.map { .seconds(1) / $0 }
     }
@@ -34,7 +41,8 @@ struct RecordStream {
             switch offer(record) {
             case .accepted:
                 written += 1
-                return try collect()
+                // To look for reports takes as long as to write a record.
+                return written % Self.collectedTogether == 0 ? try collect() : ()
             case .queueFull where ContinuousClock.now < deadline:
                 try collect()
                 Thread.sleep(forTimeInterval: 0.01)

@@ -9,12 +9,12 @@ import PushModel
 struct RegistrationsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "registrations",
-        abstract: "Removes registrations: dead ones, an installation's, or a subject from all.",
+        abstract: "Imports registrations; removes dead ones, an installation's, a subject.",
         discussion: """
             Workers may run meanwhile. A registration that its app writes again at the same moment \
             is kept: what the command has hidden it writes again.
             """,
-        subcommands: [Collect.self, Forget.self])
+        subcommands: [Import.self, Collect.self, Forget.self])
 
     struct Collect: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

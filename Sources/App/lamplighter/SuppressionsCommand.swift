@@ -11,7 +11,7 @@ struct SuppressionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "suppressions",
         abstract: "Shows which tokens are sent nothing more, and takes such suppressions back.",
-        subcommands: [List.self, Revoke.self])
+        subcommands: [List.self, Import.self, Revoke.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

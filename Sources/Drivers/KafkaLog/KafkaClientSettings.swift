@@ -23,6 +23,9 @@ package struct KafkaClientSettings: Sendable {
     /// write then by the time others have them. And whether a member that is not let into its group asks again
     /// after half a minute, or a session if that is longer, unless `max.poll.interval.ms` is set.
     package var boundsWaitsBySession = false
+    /// Whether the clients' queues take little memory, for commands that read and write whole topics
+    /// and need not be the fastest.
+    package var isFrugal = false
 
     package init(bootstrap: String, group: String, properties: [String: String] = [:]) {
         self.init(
@@ -119,6 +122,7 @@ package struct KafkaClientSettings: Sendable {
         let properties = try PropertyRule.underPreferredNames(
             OIDCSettings.without(plainProperties))
         var merged = role.defaults(isStatic: isStaticMember)
+        if isFrugal { merged.merge(role.frugalDefaults) { _, frugal in frugal } }
         merged.merge(properties) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
         // librdkafka refuses a fetch size below the largest message size.
@@ -300,6 +304,24 @@ extension KafkaClientSettings.Role {
             values["fetch.queue.backoff.ms"] = "\(milliseconds)"
         }
         return values
+    }
+
+    /// What a client that takes little memory has instead of the defaults.
+    var frugalDefaults: [String: String] {
+        switch self {
+        case .table:
+            [
+                "queued.max.messages.kbytes": "1024", "fetch.max.bytes": "262144",
+                "fetch.message.max.bytes": "65536", "message.max.bytes": "262144",
+            ]
+        case .producer:
+            [
+                "queue.buffering.max.messages": "5000", "queue.buffering.max.kbytes": "2048",
+                // Nobody waits for one of its records: in larger batches they take less of everything.
+                "linger.ms": "50",
+            ]
+        case .events, .records, .admin, .writeProbe: [:]
+        }
     }
 
     /// The settings that nobody may override.
