@@ -141,8 +141,86 @@ struct `Registrations on the command line` {
         )
     }
 
+    @Test func `forget by a token takes all of the installations that have it`() async throws {
+        let (mine, others) = (TestToken(), TestToken())
+        let keys = [
+            try register("T1", [mine], at: Self.late),
+            try register("T1", [TestToken()], at: Self.late, handler: "Lights"),
+            try register("T2", [others], at: Self.late),
+        ]
+        let dry = try await run("forget", "--token-id", mine.name, "--dry-run")
+        #expect(dry.lines.last == "would remove 2 registrations and 0 suppressions")
+        let elsewhere = try await run(
+            "forget", "--token-id", mine.name, "--environment", "development")
+        #expect(elsewhere.lines.last == "removed 0 registrations and 0 suppressions")
+        let result = try await fleet.command(
+            ["registrations", "forget", "--token", "-"], input: mine.hex + "\n")
+        #expect(result.lines.last == "removed 2 registrations and 0 suppressions")
+        #expect(!result.output.contains(mine.hex))
+        #expect(
+            try await values(of: keys, in: .registrations).map(\.isEmpty) == [true, true, false])
+    }
+
+    @Test func `list prints what is in force by its filters, and never a token`() async throws {
+        let tokens = (0..<4).map { _ in TestToken() }
+        _ = try register("L1", [tokens[0]], at: Self.early, showing: ["list-a", "list-b"])
+        _ = try register("L2", [tokens[1], tokens[2]], at: Self.late, showing: ["list-b"])
+        _ = try register("L3", [tokens[3]], at: Self.late, showing: ["list-b"])
+        try fleet.write(
+            to: .registrations, key: "production/\(TestApp.home)/L3/Doors", value: nil)
+        func listed(_ arguments: String...) async throws -> [Int] {
+            let result = try await fleet.command(["registrations", "list"] + arguments)
+            #expect(result.status == 0, "\(result.output)")
+            for token in tokens { #expect(!result.output.contains(token.hex)) }
+            return tokens.indices.filter { result.output.contains(tokens[$0].name) }
+        }
+        #expect(try await listed() == [0, 1, 2])
+        #expect(try await listed("--subject", "list-a") == [0])
+        #expect(try await listed("--subject", "list-b", "--json") == [0, 1, 2])
+        #expect(try await listed("--before", "2026-01-15T00:00:00Z") == [0])
+        #expect(try await listed("--since", "2026-01-15T00:00:00Z") == [1, 2])
+        #expect(try await listed("--installation", "L2") == [1, 2])
+        #expect(try await listed("--token-id", tokens[2].name) == [2])
+        #expect(try await listed("--class", "widget").isEmpty)
+        #expect(try await listed("--app", TestApp.garden).isEmpty)
+        #expect(try await listed("--environment", "development").isEmpty)
+        #expect(try await listed("--imported").isEmpty)
+        let counts = try await run("list", "--count", "--subject", "list-b")
+        #expect(counts.lines == ["\(TestApp.home)  production  control  3", "3 tokens"])
+    }
+
+    @Test func `export writes a file of one user's, with tokens only if it is asked to`()
+        async throws
+    {
+        let token = TestToken()
+        _ = try register("E1", [token], at: Self.late, showing: ["export-a"])
+        func export(_ options: String...) async throws -> (text: String, status: Int32) {
+            let path = fleet.directory.appending(path: "export-\(UUID())").path
+            let arguments = ["registrations", "export", "--to", path, "--installation", "E1"]
+            let result = try await fleet.command(arguments + options)
+            #expect(result.lines.last == "1 token" && !result.output.contains(token.hex))
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            #expect((attributes[.posixPermissions] as? Int) == 0o600)
+            let again = try await fleet.command(arguments)
+            #expect(again.status == 65)
+            again.expect("Name a file that does not exist")
+            return (try String(contentsOfFile: path, encoding: .utf8), again.status)
+        }
+        let plain = try await export().text
+        #expect(plain.contains(token.name) && !plain.contains(token.hex))
+        let whole = try await export("--tokens").text
+        #expect(whole.contains(#""token":"\#(token.hex)""#) && whole.contains("export-a"))
+        let missing = try await fleet.command([
+            "registrations", "export", "--to", "/no/such/folder/file",
+        ])
+        #expect(missing.status == 65)
+    }
+
     @Test(arguments: [
         ["forget"], ["forget", "--installation", "A", "--subject", "B"],
+        ["forget", "--token", "00fc13"], ["forget", "--token-id", "12"], ["export"],
+        ["forget", "--token-id", "0123456789abcdef", "--subject", "B"],
+        ["list", "--token-id", "12"], ["list", "--class", "moon"], ["list", "--since", "long"],
         ["collect", "--dead-for", "long"], ["forget", "--subject", "B", "--environment", "moon"],
     ])
     func `a slip on the command line of registrations is 64`(_ arguments: [String]) async throws {

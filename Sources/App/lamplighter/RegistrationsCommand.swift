@@ -9,12 +9,12 @@ import PushModel
 struct RegistrationsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "registrations",
-        abstract: "Imports registrations; removes dead ones, an installation's, a subject.",
+        abstract: "Lists, exports, imports and removes registrations, and subjects of them.",
         discussion: """
             Workers may run meanwhile. A registration that its app writes again at the same moment \
             is kept: what the command has hidden it writes again.
             """,
-        subcommands: [Import.self, Collect.self, Forget.self])
+        subcommands: [List.self, Export.self, Import.self, Collect.self, Forget.self])
 
     struct Collect: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -63,7 +63,8 @@ struct RegistrationsCommand: ParsableCommand {
             abstract: "Forgets an installation, or a subject, as a person may ask for.",
             discussion: """
                 --installation removes all registrations of the installation, whatever their \
-                handlers, and the suppressions on their tokens that no other registration has. --subject \
+                handlers, and the suppressions on their tokens that no other registration has. --token-id \
+                and --token do that with the installations that have the token. --subject \
                 takes the subject out of every registration that shows it; the rest of it stays. \
                 What waits in the deferred topic ends within its time to live; events and dead \
                 letters go with the retention of their topics, and compacted topics keep what was \
@@ -78,6 +79,12 @@ struct RegistrationsCommand: ParsableCommand {
         @Option(help: "A subject.")
         var subject: String?
 
+        @Option(name: .customLong("token-id"), help: "The 16 digits of a token; may be repeated.")
+        var tokenIDs: [String] = []
+
+        @Option(help: "- reads one token in hexadecimal from standard input.")
+        var token: String?
+
         @Option(help: "Only of this app.")
         var app: String?
 
@@ -91,10 +98,20 @@ struct RegistrationsCommand: ParsableCommand {
         /// reported, so that a misspelt one would be told as one that is missing.
         private func checkArguments() throws {
             if let environment { _ = try Arguments.environment(environment) }
-            guard (installation == nil) != (subject == nil) else {
+            if let token, token != "-" {
                 throw ValidationError(
-                    "name what to forget: --installation or --subject, one of them")
+                    "a token is not for the command line: --token - reads it from standard input")
             }
+            for text in tokenIDs where TokenName(written: text) == nil {
+                throw ValidationError("'\(text)' is not the 16 digits of a token")
+            }
+            let isByToken = token != nil || !tokenIDs.isEmpty
+            guard [installation != nil, subject != nil, isByToken].count(where: { $0 }) == 1 else {
+                throw ValidationError(
+                    "name what to forget: --installation, --subject, or --token-id or --token; one of "
+                        + "them")
+            }
+            if isByToken { return }
             // An empty name is usually an unset shell variable. It matches nothing, which would
             // look like success.
             guard installation ?? subject != "" else {
@@ -115,11 +132,27 @@ struct RegistrationsCommand: ParsableCommand {
                 defer { change.close() }
                 return print(try change.run())
             }
+            var isWanted = scope.covers
+            if token != nil || !tokenIDs.isEmpty {
+                isWanted = try TokenOwners(of: try tokenNames(), configuration, scope).have
+            }
             let removal = try RegistrationRemoval(
-                configuration, deadFor: .zero, isDryRun: dryRun, isWanted: scope.covers)
+                configuration, deadFor: .zero, isDryRun: dryRun, isWanted: isWanted)
             defer { removal.close() }
             try removal.removeWanted()
             print(removal.summary)
+        }
+
+        private func tokenNames() throws -> Set<TokenName> {
+            var names = Set(tokenIDs.compactMap { TokenName(written: $0) })
+            if token != nil {
+                guard let line = readLine() else {
+                    throw ValidationError("no token on standard input")
+                }
+                names.insert(
+                    TokenName(try Arguments.token(line.trimmingCharacters(in: .whitespaces))))
+            }
+            return names
         }
     }
 }
