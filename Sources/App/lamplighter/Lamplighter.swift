@@ -22,7 +22,8 @@ struct Lamplighter: AsyncParsableCommand {
         subcommands: [
             RunCommand.self, StatusCommand.self, ExplainCommand.self, CheckCommand.self,
             TopicsCommand.self, EmitCommand.self, RegisterCommand.self, PushCommand.self,
-            DeadLettersCommand.self, DeferredCommand.self, SuppressionsCommand.self,
+            ReplayCommand.self, DeadLettersCommand.self, DeferredCommand.self,
+            SuppressionsCommand.self,
             RegistrationsCommand.self,
             PauseCommand.self, DropCommand.self, LimitCommand.self, ResumeCommand.self,
             RestrictionsCommand.self, ChannelsCommand.self, RegistrarCommand.self,

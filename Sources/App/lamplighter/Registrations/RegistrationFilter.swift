@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import PushModel
-import Registering
+import RegistrarRules
 
 /// The options that select registrations and their tokens.
 struct RegistrationFilter: ParsableArguments {

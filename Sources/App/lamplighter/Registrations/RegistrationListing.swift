@@ -4,7 +4,7 @@
 import KafkaLog
 import PushModel
 import RecordFormats
-import Registering
+import RegistrarRules
 import Worker
 
 /// The registrations in force: the last record of each key, unless that is a tombstone. The topic is read

@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 import PushModel
-import Registering
+import RegistrarRules
 import Worker
 
 /// The installations that have some tokens.
