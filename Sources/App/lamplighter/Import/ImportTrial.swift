@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+internal import Configuration
 import Delivery
 import Entrypoint
 import Importing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Configuration
 import Importing
 import KafkaLog
 import PushModel
