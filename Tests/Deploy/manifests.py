@@ -25,11 +25,8 @@ CHART_NAME = "helm/lamplighter"
 CHART = DEPLOY / CHART_NAME
 KUSTOMIZE = DEPLOY / "kubernetes"
 RULES = DEPLOY / "prometheus/rules.yaml"
-BUILT = ROOT / ".build/deploy"
 # There on x86-64 alone.
 HELM, KUBECTL = (environments.CLUSTER_PROGRAMS / name for name in ("helm", "kubectl"))
-# Unpacked by bootstrap.sh where another package's kubectl keeps Debian's from being installed.
-DEBIAN_KUBECTL = BUILT / "kubernetes-client/usr/bin/kubectl"
 # What the chart says must not depend on whose machine this is, nor a cluster be asked.
 HELM_ENVIRONMENT = {
     name: value for name, value in ENVIRONMENT.items() if not name.startswith(("HELM_", "KUBE"))}
@@ -63,20 +60,21 @@ CHECKSUM = re.compile(r"^ *annotations:\n *checksum/config: \w+\n", re.MULTILINE
 HASH = re.compile(r"^(lamplighter(?:-registrar)?)-[2456789bcdfghkmt]{10}$")
 
 
-def kubectls():
-    """Each kubectl: Debian's, which is old, and the newer one that comes with Helm."""
-    debians = DEBIAN_KUBECTL if DEBIAN_KUBECTL.exists() else shutil.which("kubectl")
-    return [str(each) for each in (debians, KUBECTL if KUBECTL.exists() else None) if each]
+def cluster_program(fetched):
+    """The program that is fetched, or else the one of its name that is installed."""
+    program = fetched if fetched.exists() else shutil.which(fetched.name)
+    if not program:
+        raise unittest.SkipTest(
+            f"there is no {fetched.name}: the one that is fetched is for x86-64, and none is installed")
+    return program
 
 
 def helm(*arguments, chart=CHART, values=()):
     """What Helm prints. `values` are files."""
-    program = HELM if HELM.exists() else shutil.which("helm")
-    if not program:
-        raise unittest.SkipTest("there is no helm: the one that is fetched is for x86-64, and none is installed")
     options = [f"--values={each}" for each in values]
     done = subprocess.run(
-        [program, *arguments, chart, *options], check=True, capture_output=True, text=True, env=HELM_ENVIRONMENT)
+        [cluster_program(HELM), *arguments, chart, *options],
+        check=True, capture_output=True, text=True, env=HELM_ENVIRONMENT)
     return done.stdout
 
 
@@ -109,11 +107,16 @@ def chart_objects(values=(), **options):
     return [each for text in texts.values() for each in objects_of(text)]
 
 
-def kustomized(folder, kubectl=None, root=KUSTOMIZE):
-    """The objects of a kustomize folder."""
-    command = [kubectl or kubectls()[0], "kustomize", root / folder]
+def kustomize(folder, root=KUSTOMIZE):
+    """What kubectl prints of a kustomize folder, and what it says of it."""
+    command = [cluster_program(KUBECTL), "kustomize", root / folder]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return objects_of(done.stdout)
+    return done.stdout, done.stderr
+
+
+def kustomized(folder, root=KUSTOMIZE):
+    """The objects of a kustomize folder."""
+    return objects_of(kustomize(folder, root)[0])
 
 
 def written_files():

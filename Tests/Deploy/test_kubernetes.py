@@ -3,8 +3,7 @@
 
 """What deploy/ has for Kubernetes: the chart, the kustomize base and its overlays.
 
-No cluster is asked. Two kubectl render the kustomize folders: Debian's, and the one that comes with Helm.
-Helm renders the chart. The objects are validated against Kubernetes's own schemas, those of KEDA, Strimzi and
+No cluster is asked. kubectl renders the kustomize folders, and Helm the chart. The objects are validated against Kubernetes's own schemas, those of KEDA, Strimzi and
 the Prometheus operator against a hand-written list of fields, and the worker itself reads the
 configurations."""
 
@@ -49,18 +48,23 @@ class Kustomize(unittest.TestCase):
     maxDiff = None
 
     def test_every_rendering_keeps_every_rule(self):
-        for kubectl in manifests.kubectls():
-            for folder in FOLDERS:
-                with self.subTest(folder=folder, kubectl=kubectl):
-                    self.assertEqual(rules.complaints(kustomized(folder, kubectl)), [])
+        for folder in FOLDERS:
+            with self.subTest(folder=folder):
+                self.assertEqual(rules.complaints(kustomized(folder)), [])
+
+    def test_no_folder_has_a_field_that_kustomize_is_giving_up(self):
+        for folder in FOLDERS:
+            with self.subTest(folder=folder):
+                self.assertEqual(manifests.kustomize(folder)[1], "")
+        with self.copy() as copied:
+            self.replace(copied, "base/kustomization.yaml", "resources:\n  - ../shared\n", "bases: [../shared]\nresources:\n")
+            self.assertIn("'bases' is deprecated", manifests.kustomize("base", copied)[1])
 
     def test_kustomize_and_the_chart_render_the_same_objects(self):
-        for kubectl in manifests.kubectls():
-            for folder, source in FROM_CHART:
-                with self.subTest(folder=folder, kubectl=kubectl):
-                    self.assertEqual(
-                        comparable(kustomized(folder, kubectl)),
-                        comparable(chart_objects(values_of(source))))
+        for folder, source in FROM_CHART:
+            with self.subTest(folder=folder):
+                self.assertEqual(
+                    comparable(kustomized(folder)), comparable(chart_objects(values_of(source))))
 
     def test_the_written_files_are_what_the_chart_says(self):
         for path, text in manifests.written_files():
@@ -220,22 +224,22 @@ class Page(unittest.TestCase):
         self.assertEqual(rules.complaints(rendering.objects), [])
 
     def test_an_overlay_of_the_users_own_changes_image_and_configuration(self):
-        for kubectl in manifests.kubectls():
-            with self.subTest(kubectl=kubectl), folder_with({}) as folder:
-                shutil.copytree(KUSTOMIZE, folder / "lamplighter")
-                own = folder / "own"
-                own.mkdir()
-                (own / "kustomization.yaml").write_text(self.example("namespace:"))
-                text = (KUSTOMIZE / "overlays/production/lamplighter.yaml").read_text()
-                (own / "lamplighter.yaml").write_text(text.replace("ABCDE12345", "ZYXWV98765"))
-                rendering = rules.Rendering(kustomized("own", kubectl, folder))
-                self.assertEqual(rules.complaints(rendering.objects), [])
-                self.assertEqual(
-                    rendering.worker["image"], "registry.example.com/push/lamplighter:0.1.0")
-                credentials = rendering.configuration["apns"]["credentials"]
-                self.assertEqual(credentials["home"]["team"], "ZYXWV98765")
-                self.assertEqual(rendering.workload["metadata"]["namespace"], "push")
-
+        with folder_with({}) as folder:
+            shutil.copytree(KUSTOMIZE, folder / "lamplighter")
+            own = folder / "own"
+            own.mkdir()
+            (own / "kustomization.yaml").write_text(self.example("namespace:"))
+            text = (KUSTOMIZE / "overlays/production/lamplighter.yaml").read_text()
+            (own / "lamplighter.yaml").write_text(text.replace("ABCDE12345", "ZYXWV98765"))
+            output, said = manifests.kustomize("own", folder)
+            self.assertEqual(said, "")
+            rendering = rules.Rendering(manifests.objects_of(output))
+            self.assertEqual(rules.complaints(rendering.objects), [])
+            self.assertEqual(
+                rendering.worker["image"], "registry.example.com/push/lamplighter:0.1.0")
+            credentials = rendering.configuration["apns"]["credentials"]
+            self.assertEqual(credentials["home"]["team"], "ZYXWV98765")
+            self.assertEqual(rendering.workload["metadata"]["namespace"], "push")
 
     def test_the_command_for_kustomize_changes_where_each_alert_links_to(self):
         page = (ROOT / "docs/kubernetes.md").read_text()
