@@ -54,7 +54,6 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Written by `make manifests` from deploy/helm/lamplighter{}
 
 """
-CHART_RULES = "# Written by `make manifests` from deploy/prometheus/rules.yaml.\n\n"
 # kustomize names a ConfigMap for its content; in the chart an annotation has the checksum.
 CHECKSUM = re.compile(r"^ *annotations:\n *checksum/config: \w+\n", re.MULTILINE)
 HASH = re.compile(r"^(lamplighter(?:-registrar)?)-[2456789bcdfghkmt]{10}$")
@@ -124,7 +123,6 @@ def written_files():
     others are rendered from them."""
     yield f"{CHART_NAME}/values.schema.json", values_schema.schema(
         (CHART / "values.yaml").read_text(), PROGRAMS / "lamplighter")
-    yield f"{CHART_NAME}/rules.yaml", CHART_RULES + RULES.read_text()
     for folder, source, templates in WRITTEN:
         texts = rendered(values_of(source))
         for name in templates:

@@ -84,5 +84,62 @@ class Network(unittest.TestCase):
         self.assertEqual(self.ports(f"{text}\nnetworkPolicy: {{kafka: {{ports: [9092]}}}}"), [[9092]])
 
 
+class Dashboard(unittest.TestCase):
+    """The dashboard"""
+
+    def test_is_a_map_that_the_sidecar_of_grafana_finds(self):
+        self.assertEqual([each["kind"] for each in chart_objects()].count("ConfigMap"), 1)
+        objects = rendered_with("dashboard: {enabled: true, annotations: {grafana_folder: Push}}")
+        found = of(objects, "ConfigMap", "lamplighter-dashboard")
+        self.assertEqual(found["metadata"]["labels"]["grafana_dashboard"], "1")
+        self.assertEqual(found["metadata"]["annotations"], {"grafana_folder": "Push"})
+        text = (ROOT / "deploy/grafana/lamplighter.json").read_text()
+        self.assertEqual(found["data"], {"lamplighter.json": text})
+        # The whole map is in an annotation after `kubectl apply`, of 256 KiB at most.
+        self.assertLess(len(text), 200_000)
+
+    def test_has_the_labels_that_the_values_say(self):
+        objects = rendered_with(
+            "dashboard: {enabled: true, labels: {grafana_dashboard: null, dashboards: push}}")
+        labels = of(objects, "ConfigMap", "lamplighter-dashboard")["metadata"]["labels"]
+        self.assertEqual(labels["dashboards"], "push")
+        self.assertNotIn("grafana_dashboard", labels)
+
+
+class Package(unittest.TestCase):
+    """The chart as a package"""
+
+    FILES = {"rules.yaml": "deploy/prometheus/rules.yaml", "dashboard.json": "deploy/grafana/lamplighter.json"}
+
+    def test_has_the_files_that_the_chart_links_to(self):
+        with tempfile.TemporaryDirectory(prefix="lamplighter-chart-") as folder:
+            manifests.helm("package", "--destination", folder)
+            [path] = pathlib.Path(folder).iterdir()
+            with tarfile.open(path) as tar:
+                entries = {entry.name.removeprefix("lamplighter/"): entry for entry in tar}
+                for name, source in self.FILES.items():
+                    self.assertTrue((CHART / name).is_symlink())
+                    self.assertTrue(entries[name].isfile())
+                    self.assertEqual(tar.extractfile(entries[name]).read(), (ROOT / source).read_bytes())
+            values = manifests.values_of("overlays/production")
+            self.assertEqual(chart_objects(values, chart=path), chart_objects(values))
+
+    def test_is_refused_where_a_link_has_become_something_else(self):
+        with tempfile.TemporaryDirectory(prefix="lamplighter-chart-") as folder:
+            chart = shutil.copytree(CHART, pathlib.Path(folder) / "lamplighter")
+            for name, text in self.FILES.items():
+                # As git writes a link where there are none.
+                (chart / name).write_text(f"../../{text.removeprefix('deploy/')}")
+            for values, complaint in (
+                    ("dashboard: {enabled: true}", "dashboard.json is not the dashboard"),
+                    ("prometheusRule: {enabled: true, runbookURL: 'https://a/b'}", "rules.yaml has no rules")):
+                with self.subTest(values), tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                    file.write(values)
+                    file.flush()
+                    with self.assertRaises(subprocess.CalledProcessError) as raised:
+                        chart_objects([file.name], chart=chart)
+                    self.assertIn(complaint, raised.exception.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

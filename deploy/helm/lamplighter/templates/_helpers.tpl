@@ -16,11 +16,15 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- define "lamplighter.labels" -}}
+{{ include "lamplighter.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
 {{- define "lamplighter.metadata" -}}
 name: {{ include "lamplighter.fullname" . }}
 labels:
-  {{- include "lamplighter.selector" . | nindent 2 }}
-  app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+  {{- include "lamplighter.labels" . | nindent 2 }}
 {{- end }}
 
 {{- define "lamplighter.configuration" -}}
