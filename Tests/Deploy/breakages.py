@@ -28,7 +28,7 @@ BREAKAGES = [
     ("base", POD, "runAsUser: 10001", "runAsUser: 0", "as root"),
     ("base", POD, "RuntimeDefault", "Unconfined", "seccomp"),
     ("base", POD, "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "rights"),
-    ("base", POD, "drop: [ALL]", "drop: []", "rights"),
+    ("base", POD, "- ALL", "- NET_RAW", "rights"),
     ("base", POD, "automountServiceAccountToken: false", "automountServiceAccountToken: true",
      "a token of Kubernetes"),
     ("base", POD, "enableServiceLinks: false", "enableServiceLinks: true", "links of a Service"),

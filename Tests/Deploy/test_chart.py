@@ -51,6 +51,124 @@ def pods(text):
     return [each["spec"]["template"]["spec"] for each in workloads]
 
 
+class Names(unittest.TestCase):
+    """The names of the objects"""
+
+    def test_are_those_that_the_values_say(self):
+        for values, name in (("{nameOverride: doors}", "lamplighter-doors"),
+                             ("{fullnameOverride: push}", "push"),
+                             ("{nameOverride: doors, fullnameOverride: push}", "push"),
+                             ("{nameOverride: light}", "lamplighter")):
+            with self.subTest(values):
+                objects = rendered_with(f"{values[:-1]}, {BOTH}, dashboard: {{enabled: true}}}}")
+                self.assertEqual({each["metadata"]["name"] for each in objects},
+                                 {name, f"{name}-registrar", f"{name}-dashboard"})
+
+    def test_are_short_enough_and_select_what_they_name(self):
+        long = "d" * 63
+        objects = rendered_with(
+            f"{{nameOverride: {long}, fullnameOverride: {long}, registrar: {{enabled: true, tls: {{secretName: a}}}}}}")
+        for each in objects:
+            self.assertIsNone(rules.schema_problem(json.dumps(each, sort_keys=True)))
+            self.assertLessEqual(len(each["metadata"]["name"]), 63)
+            for label in each["metadata"]["labels"].values():
+                self.assertLessEqual(len(label), 63)
+        for each in objects:
+            if each["kind"] == "StatefulSet":
+                selector = each["spec"]["selector"]["matchLabels"]
+                self.assertLessEqual(selector.items(), each["spec"]["template"]["metadata"]["labels"].items())
+                self.assertLessEqual(len(each["metadata"]["name"]), 52)
+
+    def test_are_texts_though_yaml_may_read_another_type(self):
+        for each in rendered_with("nameOverride: 'y'"):
+            self.assertEqual(each["metadata"]["labels"]["app.kubernetes.io/name"], "y")
+
+
+class Accounts(unittest.TestCase):
+    """The service accounts"""
+
+    def accounts(self, text):
+        """The names that are made, and those that workers' and registrars' pods have."""
+        objects = rendered_with(text)
+        made = [each["metadata"]["name"] for each in objects if each["kind"] == "ServiceAccount"]
+        return made, [each["serviceAccountName"] for each in pods(text)]
+
+    def test_are_made_under_the_names_of_workers_and_registrars(self):
+        names = ["lamplighter", "lamplighter-registrar"]
+        made, used = self.accounts(BOTH)
+        self.assertEqual((sorted(made), used), (names, names))
+
+    def test_have_the_names_that_the_values_say(self):
+        values = "serviceAccount: {%s}\nregistrar: {enabled: true, serviceAccount: {%s}}"
+        for worker, registrar, made, used in (
+                ("name: push", "name: door", ["door", "push"], ["push", "door"]),
+                ("create: false", "create: false, name: door", [], ["default", "door"])):
+            with self.subTest(worker=worker):
+                found, of_pods = self.accounts(values % (worker, registrar))
+                self.assertEqual((sorted(found), of_pods), (made, used))
+
+    def test_have_annotations_and_their_tokens_are_for_no_pod(self):
+        objects = rendered_with(
+            "serviceAccount: {annotations: {a: b}}\nregistrar: {enabled: true, serviceAccount: {annotations: {c: d}}}")
+        for name, annotations in (("lamplighter", {"a": "b"}), ("lamplighter-registrar", {"c": "d"})):
+            account = of(objects, "ServiceAccount", name)
+            self.assertEqual(account["metadata"]["annotations"], annotations)
+            self.assertIs(account["automountServiceAccountToken"], False)
+        self.assertEqual(rules.complaints(objects), [])
+
+
+class Pods(unittest.TestCase):
+    """The pods"""
+
+    def test_of_both_kinds_have_the_settings_that_are_for_all(self):
+        found = pods(f"""
+            {BOTH}
+            podSecurityContext: {{fsGroup: 7, runAsUser: 8}}
+            securityContext: {{capabilities: {{add: [NET_BIND_SERVICE]}}}}
+            dnsConfig: {{options: [{{name: ndots, value: "2"}}]}}
+            """)
+        self.assertEqual(len(found), 2)
+        for spec in found:
+            self.assertEqual((spec["securityContext"]["fsGroup"], spec["securityContext"]["runAsUser"]), (7, 8))
+            self.assertEqual(spec["dnsConfig"], {"options": [{"name": "ndots", "value": "2"}]})
+            for container in spec["containers"] + spec.get("initContainers", []):
+                self.assertEqual(
+                    container["securityContext"]["capabilities"], {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]})
+
+    def test_have_a_large_user_as_a_whole_number(self):
+        for spec in pods("podSecurityContext: {runAsUser: 1000680000}"):
+            self.assertEqual(spec["securityContext"]["runAsUser"], 1000680000)
+
+    def test_have_what_is_for_workers_or_for_registrars_alone(self):
+        own = """
+            envFrom: [{secretRef: {name: %s}}]
+            extraContainers: [{name: proxy, image: "%s:1.2.3"}]
+            lifecycle: {preStop: {exec: {command: [sleep, "%d"]}}}
+            terminationGracePeriodSeconds: %d
+            affinity: {nodeAffinity: {a: "{{ .Release.Name }}-%s"}}
+            """
+        worker, registrar = own % ("w", "w", 3, 71, "w"), own % ("r", "r", 9, 72, "r")
+        values = {**yaml.safe_load(worker), "registrar": {"enabled": True, **yaml.safe_load(registrar)}}
+        for spec, name, pause, grace in zip(pods(yaml.safe_dump(values)), "wr", "39", (71, 72)):
+            main, proxy = spec["containers"]
+            for container in (main, *spec.get("initContainers", [])):
+                self.assertEqual(container["envFrom"], [{"secretRef": {"name": name}}])
+            self.assertEqual(proxy["image"], f"{name}:1.2.3")
+            self.assertEqual(main["lifecycle"]["preStop"]["exec"]["command"], ["sleep", pause])
+            self.assertEqual(spec["terminationGracePeriodSeconds"], grace)
+            self.assertEqual(spec["affinity"], {"nodeAffinity": {"a": f"lamplighter-{name}"}})
+
+    def test_are_as_many_as_the_values_say(self):
+        rendering = rules.Rendering(rendered_with(
+            "replicaCount: 5\nregistrar: {enabled: true, replicaCount: 7}"))
+        self.assertEqual(rendering.workload["spec"]["replicas"], 5)
+        self.assertEqual(rendering.registrar.workload["spec"]["replicas"], 7)
+
+    def test_need_no_duration_that_the_chart_understands_where_the_grace_period_is_given(self):
+        for spec in pods("terminationGracePeriodSeconds: 90\nconfig: {delivery: {shutdownTimeout: 25000ms}}"):
+            self.assertEqual(spec["terminationGracePeriodSeconds"], 90)
+
+
 class Network(unittest.TestCase):
     """What pods may reach"""
 
@@ -82,6 +200,32 @@ class Network(unittest.TestCase):
         text = "config: {kafka: {bootstrap: null}}"
         refused(self, text, "networkPolicy.kafka.ports is empty, and config.kafka.bootstrap names no broker")
         self.assertEqual(self.ports(f"{text}\nnetworkPolicy: {{kafka: {{ports: [9092]}}}}"), [[9092]])
+
+
+class Ingress(unittest.TestCase):
+    """The ingress"""
+
+    def test_is_there_only_where_it_is_asked_for(self):
+        for text in ("{}", BOTH, "registrar: {ingress: {enabled: true, hosts: [{host: a.example.com}]}}"):
+            self.assertNotIn("Ingress", [each["kind"] for each in rendered_with(text)])
+
+    def test_leads_to_the_port_of_registrations(self):
+        objects = rendered_with(INGRESS)
+        self.assertEqual(rules.complaints(objects), [])
+        ingress = of(objects, "Ingress", "lamplighter-registrar")
+        service = of(objects, "Service", "lamplighter-registrar")
+        self.assertEqual(ingress["metadata"]["annotations"], {"cert-manager.io/cluster-issuer": "letsencrypt"})
+        self.assertEqual(ingress["spec"]["ingressClassName"], "nginx")
+        self.assertEqual(ingress["spec"]["tls"], [{"secretName": "push-tls", "hosts": ["push.example.com"]}])
+        found = {rule["host"]: rule["http"]["paths"] for rule in ingress["spec"]["rules"]}
+        backend = {"service": {"name": "lamplighter-registrar", "port": {"name": "registrations"}}}
+        self.assertEqual(found, {
+            "push.example.com": [{"path": "/", "pathType": "Prefix", "backend": backend}],
+            "api.example.com": [{"path": "/v1", "pathType": "Exact", "backend": backend}]})
+        self.assertIn("registrations", [port["name"] for port in service["spec"]["ports"]])
+
+    def test_is_refused_without_a_host(self):
+        refused(self, "registrar: {enabled: true, ingress: {enabled: true}}", "registrar.ingress.hosts is empty")
 
 
 class Dashboard(unittest.TestCase):

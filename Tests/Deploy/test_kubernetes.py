@@ -112,7 +112,7 @@ class Chart(unittest.TestCase):
     def test_a_changed_configuration_gives_the_pods_another_checksum(self):
         checksums = [
             rules.Rendering(rendered_with(text)).pod["metadata"]["annotations"]["checksum/config"]
-            for text in ("{}", "config: {log: {level: debug}}", "replicas: 5")]
+            for text in ("{}", "config: {log: {level: debug}}", "replicaCount: 5")]
         self.assertNotEqual(checksums[0], checksums[1])
         self.assertEqual(checksums[0], checksums[2])
 

@@ -34,7 +34,7 @@ registrar:
   networkPolicy: {keySet: [{ipBlock: {cidr: 192.0.2.0/24}}]}
 """
 ALONE = """
-registrar: {enabled: true, replicas: 1, config: {registrar: {peerTokenFile: null}}}
+registrar: {enabled: true, replicaCount: 1, config: {registrar: {peerTokenFile: null}}}
 """
 
 
@@ -48,7 +48,7 @@ class Off(unittest.TestCase):
     def test_is_the_default_and_renders_nothing_of_theirs(self):
         objects = chart_objects()
         self.assertNotIn("registrar", str(objects))
-        self.assertEqual(rendered_with("registrar: {replicas: 7, keysSecret: a, tls: {secretName: b}}"), objects)
+        self.assertEqual(rendered_with("registrar: {replicaCount: 7, keysSecret: a, tls: {secretName: b}}"), objects)
 
     def test_has_the_same_workers_as_one_with_registrars(self):
         workers = chart_objects()
@@ -101,7 +101,7 @@ class On(unittest.TestCase):
         after = checksums("registrar: {enabled: true, config: {registrar: {requestTimeout: 5s}}}")
         self.assertEqual(before[0], after[0])
         self.assertNotEqual(before[1], after[1])
-        self.assertEqual(before, checksums("registrar: {enabled: true, replicas: 3}"))
+        self.assertEqual(before, checksums("registrar: {enabled: true, replicaCount: 3}"))
 
     def test_tell_each_other_an_address_that_is_theirs_alone(self):
         def url(text):

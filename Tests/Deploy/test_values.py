@@ -17,9 +17,18 @@ import yaml
 
 # Values as text, and Helm's complaint of them.
 REFUSED = [
-    ("replica: 3", "at '': additional properties 'replica' not allowed"),
-    ("replicas: two", "at '/replicas': got string, want integer"),
-    ("replicas: -1", "at '/replicas': minimum: got -1, want 0"),
+    ("replicas: 3", "at '': additional properties 'replicas' not allowed"),
+    ("replicaCount: two", "at '/replicaCount': got string, want integer"),
+    ("replicaCount: -1", "at '/replicaCount': minimum: got -1, want 0"),
+    ("fullnameOverride: Doors", "at '/fullnameOverride': 'Doors' does not match pattern"),
+    ("serviceAccount: {token: true}", "at '/serviceAccount': additional properties 'token' not allowed"),
+    ("affinity: {podAntiAffinities: {}}", "at '/affinity': additional properties 'podAntiAffinities' not allowed"),
+    ("terminationGracePeriodSeconds: 60s", "at '/terminationGracePeriodSeconds': maxLength: got 3, want 0"),
+    ("lifecycle: {preStart: {}}", "at '': invalid propertyName 'preStart'"),
+    ("extraContainers: [{name: proxy}]", "at '/extraContainers/0': missing property 'image'"),
+    ("dashboard: {labels: {grafana_dashboard: 1}}", "at '/dashboard/labels/grafana_dashboard': got number, want string"),
+    ("registrar: {ingress: {hosts: [push.example.com]}}", "at '/registrar/ingress/hosts/0': got string, want object"),
+    ("registrar: {replicas: 3}", "at '/registrar': additional properties 'replicas' not allowed"),
     ("image: {pullPolicy: Sometimes}",
      "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"),
     ('image: {digest: "sha256:12"}', "at '/image/digest': 'sha256:12' does not match pattern"),
@@ -60,6 +69,7 @@ ACCEPTED = [
     "{}", "keda: {maxReplicas: 6}", "waitForKafka: ''", "resources: {limits: {cpu: 2, memory: 2Gi}}",
     "config: {kafka: {properties: {socket.timeout.ms: 5000}}, log: {level: debug}}",
     "registrar: {enabled: true, config: {log: {level: debug}, registrar: {requestTimeout: 5s}}}",
+    "{terminationGracePeriodSeconds: 60, podSecurityContext: {fsGroup: null, supplementalGroups: [1]}}",
     # Of a chart that has this one as a dependency.
     "{enabled: true, global: {region: eu}}",
 ]

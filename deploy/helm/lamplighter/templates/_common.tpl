@@ -20,19 +20,20 @@ annotations:
   {{- end }}
 {{- end }}
 
-{{/* Who the processes are, and where they run: apart from the others of the `selector`. */}}
+{{/* Who the processes are, and where they run: apart from the others of the `selector`. `values` are the component's. */}}
 {{- define "lamplighter.pod.settings" -}}
 automountServiceAccountToken: false
 # Links of a Service named lamplighter-… would be unknown keys: LAMPLIGHTER_….
 enableServiceLinks: false
+{{- with .root.Values.podSecurityContext }}
+# fsGroup lets the process read the Secrets' files, which belong to root.
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 10001
-  runAsGroup: 10001
-  # Lets the process read the Secrets' files, which belong to root.
-  fsGroup: 10001
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -50,6 +51,9 @@ tolerations:
 {{- end }}
 # Nodes and zones are preferences: a pod on a shared node is better than one that waits.
 affinity:
+  {{- if .values.affinity }}
+  {{- tpl (toYaml .values.affinity) .root | nindent 2 }}
+  {{- else }}
   podAntiAffinity:
     preferredDuringSchedulingIgnoredDuringExecution:
       - weight: 100
@@ -58,6 +62,7 @@ affinity:
           labelSelector:
             matchLabels:
               {{- .selector | nindent 14 }}
+  {{- end }}
 topologySpreadConstraints:
   - topologyKey: topology.kubernetes.io/zone
     maxSkew: 1
@@ -68,11 +73,10 @@ topologySpreadConstraints:
 {{- end }}
 
 {{- define "lamplighter.pod.containerSecurity" -}}
+{{- with .Values.securityContext -}}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities:
-    drop: [ALL]
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "lamplighter.pod.probes" -}}

@@ -3,17 +3,27 @@ SPDX-License-Identifier: Apache-2.0
 Part of Lamplighter.
 */}}
 
+{{/* At most 53 characters: the registrars' adds ten, of 63. */}}
+{{- define "lamplighter.name" -}}
+{{ .Values.nameOverride | default .Chart.Name | trunc 53 | trimSuffix "-" }}
+{{- end }}
+
+{{/* At most 52 characters: a StatefulSet adds eleven for its revisions, of 63. */}}
 {{- define "lamplighter.fullname" -}}
-{{- if contains .Chart.Name .Release.Name -}}
-{{ .Release.Name | trunc 52 | trimSuffix "-" }}
-{{- else -}}
-{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}
+{{- $name := include "lamplighter.name" . -}}
+{{- $fullname := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
+{{ .Values.fullnameOverride | default $fullname | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "lamplighter.serviceAccountName" -}}
+{{- with .Values.serviceAccount -}}
+{{ .name | default (.create | ternary (include "lamplighter.fullname" $) "default") }}
 {{- end -}}
 {{- end }}
 
 {{- define "lamplighter.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "lamplighter.name" . | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end }}
 
 {{- define "lamplighter.labels" -}}

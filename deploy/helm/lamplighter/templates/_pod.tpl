@@ -3,10 +3,14 @@
 metadata:
   {{- include "lamplighter.pod.metadata" (dict "root" . "labels" (include "lamplighter.selector" .) "configuration" (include "lamplighter.configuration" .)) | nindent 2 }}
 spec:
-  serviceAccountName: {{ include "lamplighter.fullname" . }}
-  {{- include "lamplighter.pod.settings" (dict "root" . "selector" (include "lamplighter.selector" .)) | nindent 2 }}
+  serviceAccountName: {{ include "lamplighter.serviceAccountName" . }}
+  {{- include "lamplighter.pod.settings" (dict "root" . "values" .Values "selector" (include "lamplighter.selector" .)) | nindent 2 }}
   # Longer than delivery.shutdownTimeout: a worker that is killed leaves events to be sent again.
+  {{- if .Values.terminationGracePeriodSeconds }}
+  terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  {{- else }}
   terminationGracePeriodSeconds: {{ add 10 (include "lamplighter.seconds" (.Values.config.delivery.shutdownTimeout | default "25s")) }}
+  {{- end }}
   {{- if or .Values.initContainers .Values.waitForKafka }}
   initContainers:
     {{- with .Values.initContainers }}
@@ -20,6 +24,10 @@ spec:
       args: [check, --skip-apns, --wait, {{ .Values.waitForKafka }}, --config, /etc/lamplighter/lamplighter.yaml]
       {{- with .Values.env }}
       env:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.envFrom }}
+      envFrom:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       resources:
@@ -51,10 +59,18 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
       {{- end }}
+      {{- with .Values.envFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       ports:
         - name: health
           containerPort: {{ .Values.config.health.port }}
       {{- include "lamplighter.pod.probes" (dict "root" . "readinessFailures" 2) | nindent 6 }}
+      {{- with .Values.lifecycle }}
+      lifecycle:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       resources:
         {{- toYaml .Values.resources | nindent 8 }}
       {{- include "lamplighter.pod.containerSecurity" . | nindent 6 }}
@@ -65,6 +81,9 @@ spec:
         {{- with .Values.volumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     - name: config
       configMap:

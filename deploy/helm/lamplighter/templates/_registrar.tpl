@@ -11,9 +11,15 @@ selects workers by it, such as their Deployment, whose selector cannot be change
 {{ include "lamplighter.fullname" . | trunc 42 | trimSuffix "-" }}-registrar
 {{- end }}
 
+{{- define "lamplighter.registrar.serviceAccountName" -}}
+{{- with .Values.registrar.serviceAccount -}}
+{{ .name | default (.create | ternary (include "lamplighter.registrar.fullname" $) "default") }}
+{{- end -}}
+{{- end }}
+
 {{- define "lamplighter.registrar.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}-registrar
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "lamplighter.name" . }}-registrar
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end }}
 
 {{- define "lamplighter.registrar.labels" -}}
@@ -67,10 +73,10 @@ $(POD_IP)
 metadata:
   {{- include "lamplighter.pod.metadata" (dict "root" . "labels" (include "lamplighter.registrar.labels" .) "configuration" (include "lamplighter.registrar.configuration" .)) | nindent 2 }}
 spec:
-  serviceAccountName: {{ include "lamplighter.registrar.fullname" . }}
-  {{- include "lamplighter.pod.settings" (dict "root" . "selector" (include "lamplighter.registrar.selector" .)) | nindent 2 }}
-  # 5 s of preStop, up to 10 s for the writes under way and 5 s to leave the group, and ten more.
-  terminationGracePeriodSeconds: 30
+  serviceAccountName: {{ include "lamplighter.registrar.serviceAccountName" . }}
+  {{- include "lamplighter.pod.settings" (dict "root" . "values" .Values.registrar "selector" (include "lamplighter.registrar.selector" .)) | nindent 2 }}
+  # The time of preStop, up to 10 s for the writes under way and 5 s to leave the group, and ten more.
+  terminationGracePeriodSeconds: {{ .Values.registrar.terminationGracePeriodSeconds }}
   # No init container `check`: that is for workers. A registrar waits for Kafka and its topic by itself, and
   # is not ready until then.
   containers:
@@ -97,6 +103,10 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
       {{- end }}
+      {{- with .Values.registrar.envFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       ports:
         - name: registrations
           containerPort: {{ required "registrar.config.registrar.port is empty" $registrar.port }}
@@ -105,11 +115,11 @@ spec:
       # The readiness probe allows half a minute: a rebalance takes the partitions from all replicas for a moment, and
       # that must not leave the Service without a pod. Requests wait meanwhile, or are told to come again.
       {{- include "lamplighter.pod.probes" (dict "root" . "readinessFailures" 6) | nindent 6 }}
+      {{- with .Values.registrar.lifecycle }}
+      # preStop waits until everybody knows that the pod has left the Service: from SIGTERM on it answers 503.
       lifecycle:
-        preStop:
-          # Until everybody knows that the pod has left the Service: from SIGTERM on it answers 503.
-          exec:
-            command: [sleep, "5"]
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       resources:
         {{- toYaml .Values.registrar.resources | nindent 8 }}
       {{- include "lamplighter.pod.containerSecurity" . | nindent 6 }}
@@ -124,6 +134,9 @@ spec:
         {{- with .Values.registrar.volumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+    {{- with .Values.registrar.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     - name: config
       configMap:
