@@ -15,12 +15,14 @@ import tempfile
 import unittest
 
 import manifests
+import openshift_rules
 import rules
 import yaml
 from manifests import CHART, ROOT, chart_objects
 from test_kubernetes import rendered_with
 
 BOTH = "registrar: {enabled: true}"
+OPENSHIFT = CHART / "values-openshift.yaml"
 INGRESS = """
 registrar:
   enabled: true
@@ -228,6 +230,62 @@ class Ingress(unittest.TestCase):
         refused(self, "registrar: {enabled: true, ingress: {enabled: true}}", "registrar.ingress.hosts is empty")
 
 
+class OpenShift(unittest.TestCase):
+    """On OpenShift, a pod of the chart"""
+
+    def specs(self, *values):
+        return [each["spec"]["template"]["spec"] for each in chart_objects(values)
+                if each["kind"] in rules.WORKLOADS]
+
+    def test_keeps_what_restricted_demands_in_every_variant(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as registrars:
+            registrars.write("registrar: {enabled: true, tls: {secretName: registrar-tls}}")
+            registrars.flush()
+            for values in ([], [registrars.name], manifests.values_of("overlays/production"),
+                           manifests.values_of("overlays/deployment")):
+                with self.subTest(values):
+                    specs = self.specs(*values, OPENSHIFT)
+                    self.assertTrue(specs)
+                    self.assertEqual([each for spec in specs for each in openshift_rules.complaints(spec)], [])
+                    # What is not of the namespace's choosing stays as it is elsewhere.
+                    for spec in specs:
+                        self.assertEqual(spec["securityContext"], {
+                            "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
+
+    def test_reaches_dns_at_the_port_of_its_pods(self):
+        for each in chart_objects([OPENSHIFT]):
+            if each["kind"] == "NetworkPolicy":
+                self.assertEqual(each["spec"]["egress"][0], {
+                    "to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns"}}}],
+                    "ports": [{"protocol": protocol, "port": 5353} for protocol in ("UDP", "TCP")]})
+
+    def test_would_be_refused_with_the_values_for_elsewhere(self):
+        [spec] = self.specs()
+        self.assertEqual(list(openshift_rules.complaints(spec)), [
+            "the pod has fsGroup", "the pod has runAsGroup", "the pod has runAsUser"])
+
+    def test_would_be_refused_with_any_right_that_restricted_does_not_give(self):
+        [spec] = self.specs(OPENSHIFT)
+        container = spec["containers"][0]
+        for place, change, complaint in (
+                (spec, {"hostNetwork": True}, "the pod has hostNetwork"),
+                (spec, {"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}, "volume a is a hostPath"),
+                (spec["securityContext"], {"seccompProfile": {"type": "Unconfined"}}, "the pod has another seccomp"),
+                (container["securityContext"], {"privileged": True}, "container worker is privileged"),
+                (container["securityContext"], {"runAsUser": 0}, "container worker has runAsUser"),
+                (container["securityContext"], {"allowPrivilegeEscalation": True}, "worker may escalate"),
+                (container["securityContext"], {"capabilities": {"add": ["NET_RAW"], "drop": ["ALL"]}}, "worker adds"),
+                (container["securityContext"], {"capabilities": {}}, "worker keeps capabilities"),
+                (container, {"ports": [{"containerPort": 1, "hostPort": 1}]}, "worker has the node's port 1")):
+            with self.subTest(complaint):
+                before = dict(place)
+                place.update(change)
+                self.assertIn(complaint, "\n".join(openshift_rules.complaints(spec)))
+                place.clear()
+                place.update(before)
+        self.assertEqual(list(openshift_rules.complaints(spec)), [])
+
+
 class Dashboard(unittest.TestCase):
     """The dashboard"""
 
@@ -265,6 +323,7 @@ class Package(unittest.TestCase):
                     self.assertTrue((CHART / name).is_symlink())
                     self.assertTrue(entries[name].isfile())
                     self.assertEqual(tar.extractfile(entries[name]).read(), (ROOT / source).read_bytes())
+            self.assertIn("values-openshift.yaml", entries)
             values = manifests.values_of("overlays/production")
             self.assertEqual(chart_objects(values, chart=path), chart_objects(values))
 
