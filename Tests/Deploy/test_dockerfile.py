@@ -145,6 +145,11 @@ class Image(unittest.TestCase):
         for name in (".git/config", ".build/a", "docs/a.md", "deploy/lamplighter.example.yaml", "AuthKey.p8"):
             self.assertTrue(dockerfile.is_ignored(name, self.patterns), name)
 
+    def test_the_simulators_image_has_the_worker_that_its_demo_starts(self):
+        copied = {each.words: each.options.get("from") for each in self.instructions("lab", "COPY")}
+        for program, stage in (("lamplighter", "build"), ("lamplighter-lab", "build-lab")):
+            self.assertEqual(copied[f"/usr/local/bin/{program}", "/usr/local/bin/"], stage)
+
     def test_it_runs_as_a_numbered_user_that_is_not_root(self):
         for stage in ("worker", "lab"):
             *_, user = self.instructions(stage, "USER")
