@@ -164,11 +164,18 @@ def main():
                         help="the folder of a build that there is, instead of building")
     parser.add_argument("--deb", type=pathlib.Path, metavar="FILE", help="its Debian package")
     parser.add_argument("--without-deb", action="store_true", help="leave the Debian package out")
+    parser.add_argument("--released-version", action="store_true",
+                        help="make nothing: print the version that this commit's tag releases, or refuse")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "run/release", metavar="FOLDER",
                         help="where the release goes (default: run/release)")
     options = parser.parse_args()
     start()
-    released_version()
+    version, _ = released_version()
+    if options.released_version:
+        if "+" in version:
+            fail(f"no tag v{sbom.version()} names this commit")
+        print(version)
+        return
     package = options.deb
     if options.programs is None:
         package = build(with_deb=not options.without_deb)

@@ -102,6 +102,8 @@ class Chart(unittest.TestCase):
         chart = yaml.safe_load((manifests.CHART / "Chart.yaml").read_text())
         source = (ROOT / "Sources/App/Entrypoint/Version.swift").read_text()
         self.assertIn(f'"{chart["appVersion"]}"', source)
+        # A registry has one chart of a version.
+        self.assertEqual(chart["version"], chart["appVersion"])
 
     def test_helm_finds_nothing_to_complain_of(self):
         for folder in (None, "overlays/production", "overlays/deployment"):

@@ -90,6 +90,14 @@ class Release(unittest.TestCase):
         for path in re.findall(r"(?:deploy|scripts)/[\w.-]+\.(?:sh|txt)|(?<=/mnt/)[\w.-]+\.(?:sh|txt)", text):
             self.assertTrue({path, f"deploy/{path}"} & names, f"{path} is not in the recipe")
 
+    def test_has_a_released_version_only_where_a_tag_names_it(self):
+        self.refused("no tag v0.1.0 names this commit", "--released-version")
+        self.build.git("tag", "v0.2.0")
+        self.refused("no tag v0.1.0 names this commit", "--released-version")
+        self.build.git("tag", "v0.1.0")
+        self.assertEqual(self.build.release("--released-version"), (0, "0.1.0\n"))
+        self.assertFalse(self.files.exists())
+
     def refused(self, complaint, *options):
         status, told = self.build.release(*options)
         self.assertEqual(status, 1, told)
