@@ -14,9 +14,9 @@ internal import Glibc
 package struct ByteArena: ~Copyable, Sendable {
     @usableFromInline let memory: Reservation
     /// Units handed out so far, free ones included; unit 0 is never used.
-    private var usedUnits: UInt64 = 1
-    private var freeUnits: UInt64 = 0
-    private var freeHeads = [UInt32](repeating: 0, count: SizeClass.count)
+    var usedUnits: UInt64 = 1
+    var freeUnits: UInt64 = 0
+    var freeHeads = [UInt32](repeating: 0, count: SizeClass.count)
 
     @usableFromInline package typealias Reference = UInt32
 
@@ -115,13 +115,20 @@ package struct ByteArena: ~Copyable, Sendable {
 
 /// Up to 64 units (512 bytes) every size is a class of its own; above, each doubling has eight, so
 /// that rounding up costs less than an eighth.
-private struct SizeClass {
+struct SizeClass {
     let units: UInt64
     let index: Int
 
     private static let exactUnitsMax: UInt64 = 64
     /// 64 exact ones; then 2^6 to 2^32 units are 26 doublings of 8.
     static let count = 64 + 26 * 8
+
+    /// The units of the class with this index.
+    static func units(index: Int) -> UInt64 {
+        guard index >= Int(exactUnitsMax) else { return UInt64(index) + 1 }
+        let place = index - Int(exactUnitsMax)
+        return UInt64(place & 7 + 9) << UInt64(place >> 3 + 3)
+    }
 
     init(bytes: Int) {
         precondition(bytes > 0, "a block has at least one byte")

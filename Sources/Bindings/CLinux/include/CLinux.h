@@ -70,3 +70,9 @@ void CLinux_useSignalStack(void);
 
 /// Prints the sentence, as one line that begins with the name, and ends the process at once.
 _Noreturn void CLinux_end(int code, const char *sentence);
+
+/// The CRC32C of bytes that follow those with this CRC32C; 0 to begin with.
+uint32_t CLinux_crc32c(uint32_t crc, const void *bytes, size_t count);
+
+/// The same without the processor's instruction for it, some fifty times as slow.
+uint32_t CLinux_crc32cByBit(uint32_t crc, const void *bytes, size_t count);
