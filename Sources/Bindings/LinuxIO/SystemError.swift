@@ -25,6 +25,9 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Whether somebody else listens at the address.
     package var isAddressTaken: Bool { code == EADDRINUSE }
 
+    /// Whether another process holds the lock.
+    package var isLockHeld: Bool { call == "flock" && code == EWOULDBLOCK }
+
     private static func text(_ code: CInt) -> String {
         // `strerror` shares its buffer between threads; the `_r` form writes to ours.
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
