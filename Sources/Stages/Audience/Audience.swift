@@ -252,6 +252,9 @@ struct RouteGrid: Sendable {
         appOfRoute = routing.routes.map(\.app)
     }
 
+    /// How many routes there are.
+    var count: Int { appOfRoute.count }
+
     func app(of route: RouteID) -> AppID { appOfRoute[Int(route.rawValue)] }
 
     subscript(environment: PushEnvironment, app: AppID, tokenClass: TokenClass) -> RouteID? {

@@ -10,7 +10,7 @@ internal import PushModel
 /// A number whose last subscription has gone is handed out again after `reclaimUnused()`, since an
 /// event that is under way may still name it.
 struct KindTable: ~Copyable, Sendable {
-    private struct Row: BitwiseCopyable {
+    struct Row: BitwiseCopyable {
         /// The block of the kind's name; in a free row, the app's next free number.
         var block: UInt32 = 0
         /// The number of subscriptions that name the kind.
@@ -20,7 +20,7 @@ struct KindTable: ~Copyable, Sendable {
         var isListedUnused = false
     }
 
-    private struct App {
+    struct App {
         /// The lowest number never handed out.
         var fresh: UInt32 = 1
         /// The first of its free numbers; 0 for none.
@@ -31,12 +31,12 @@ struct KindTable: ~Copyable, Sendable {
     }
 
     /// Indexed by `app << 16 | number`, which is also how the index names a row.
-    private var rows: Column<Row>
-    private var apps: [App]
-    private var names: ByteArena
-    private var index: IndexTable
+    var rows: Column<Row>
+    var apps: [App]
+    var names: ByteArena
+    var index: IndexTable
     /// Rows that reached zero references since the last reclaim, each once.
-    private var unused: [UInt32] = []
+    var unused: [UInt32] = []
     private let seed: UInt64
 
     /// The most kinds of one app: all that 16 bits can name except `KindID.none` and
@@ -159,7 +159,7 @@ struct KindTable: ~Copyable, Sendable {
             ? UnsafeRawBufferPointer(start: nil, count: 0) : name(ofRow: Self.row(app, kind))
     }
 
-    private func name(ofRow row: UInt32) -> UnsafeRawBufferPointer {
+    func name(ofRow row: UInt32) -> UnsafeRawBufferPointer {
         names.bytes(rows[Int(row)].block, offset: 0, count: Int(rows[Int(row)].length))
     }
 
@@ -193,11 +193,11 @@ struct KindTable: ~Copyable, Sendable {
         precondition(apps.reduce(0) { $0 + $1.count } == count, "kinds are miscounted")
     }
 
-    private static func row(_ app: AppID, _ kind: KindID) -> UInt32 {
+    static func row(_ app: AppID, _ kind: KindID) -> UInt32 {
         UInt32(app.rawValue) << 16 | UInt32(kind.rawValue)
     }
 
-    private func hash(_ app: AppID, _ name: UnsafeRawBufferPointer) -> UInt64 {
+    func hash(_ app: AppID, _ name: UnsafeRawBufferPointer) -> UInt64 {
         StableHash.hash64(name, seed: seed &+ UInt64(app.rawValue) &* 0x9E37_79B9_7F4A_7C15)
     }
 }

@@ -53,19 +53,19 @@ struct RegistrationTable: ~Copyable, Sendable {
         init(hash: StableHash.Value) { self.hash = hash }
     }
 
-    private struct Header: BitwiseCopyable {
+    struct Header: BitwiseCopyable {
         var hashLow: UInt64
         /// The half of `hash.high` that the index does not hold.
         var hashMiddle: UInt32
         var count: UInt32
     }
 
-    private var blocks: ByteArena
-    private var index: IndexTable
-    private(set) var rows = 0
+    var blocks: ByteArena
+    var index: IndexTable
+    var rows = 0
 
-    private static let headerBytes = MemoryLayout<Header>.size
-    private static let rowBytes = MemoryLayout<Subscription>.stride
+    static let headerBytes = MemoryLayout<Header>.size
+    static let rowBytes = MemoryLayout<Subscription>.stride
     /// The size of the header in the arena's units of 8 bytes.
     private static let headerUnits = UInt32(headerBytes / 8)
     private static let rowUnits = UInt32(rowBytes / 8)

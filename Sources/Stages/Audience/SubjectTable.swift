@@ -17,7 +17,7 @@ struct SubjectTable: ~Copyable, Sendable {
         case kindWide
     }
 
-    private struct Header: BitwiseCopyable {
+    struct Header: BitwiseCopyable {
         /// The block of the list; or the one subscription itself, while `sizeClass` is 0.
         var list: UInt32 = 0
         var count: UInt32 = 0
@@ -38,17 +38,17 @@ struct SubjectTable: ~Copyable, Sendable {
         var hasCursor: Bool { bits & Self.cursorBit != 0 }
     }
 
-    private var records: ByteArena
-    private var lists: ByteArena
-    private var index: IndexTable
+    var records: ByteArena
+    var lists: ByteArena
+    var index: IndexTable
     private let seed: UInt64
     private let byAddress = PassedByAddress()
     /// Entries in the lists of subjects, those of whole kinds not counted.
-    private(set) var subscriptions = 0
-    private(set) var subjects = 0
+    var subscriptions = 0
+    var subjects = 0
 
-    private static let headerBytes = MemoryLayout<Header>.size
-    private static let usualSubjectBytes = 20
+    static let headerBytes = MemoryLayout<Header>.size
+    static let usualSubjectBytes = 20
 
     init(seed: UInt64) {
         records = ByteArena()
@@ -146,6 +146,11 @@ struct SubjectTable: ~Copyable, Sendable {
         return row
     }
 
+    /// Has the processor fetch the record of a subject of usual length.
+    func prefetch(_ subject: SubjectID) {
+        records.prefetch(subject.rawValue, count: Self.headerBytes + Self.usualSubjectBytes)
+    }
+
     /// The only subscription of a subject. For a subject with a list it returns nil and has the
     /// processor fetch the start of the list.
     func soleSubscription(prefetchingListOf row: UInt32) -> UInt32? {
@@ -154,6 +159,13 @@ struct SubjectTable: ~Copyable, Sendable {
         if header.sizeClass.isInline { return header.list }
         lists.prefetch(header.list, count: 4)
         return nil
+    }
+
+    /// Has the processor fetch the entry at a position; it may be any number.
+    func prefetchEntry(_ subject: SubjectID, at position: UInt32) {
+        let header = records[subject.rawValue, as: Header.self]
+        guard !header.sizeClass.isInline, position < header.count else { return }
+        lists.prefetch(header.list &+ position / 2, count: 4)
     }
 
     // MARK: Lists

@@ -9,7 +9,7 @@ internal import PushModel
 /// A record is the header and the bytes in one block, so that a push costs one cache miss here:
 /// 24 + 32 = 56 bytes for the usual token.
 struct TokenTable: ~Copyable, Sendable {
-    private struct Header: BitwiseCopyable {
+    struct Header: BitwiseCopyable {
         /// When its latest registration was registered, in milliseconds; `.min` before the first.
         var registeredAt: Int64 = .min
         var pending: UInt32 = 0
@@ -26,7 +26,7 @@ struct TokenTable: ~Copyable, Sendable {
         var length: Int { Int(lengthAndMark & ~Self.mark) }
     }
 
-    private struct SuppressionRow: BitwiseCopyable {
+    struct SuppressionRow: BitwiseCopyable {
         /// In milliseconds.
         var registeredAt: Int64
         /// When it was recorded, in seconds; 0 if that is not known.
@@ -36,22 +36,22 @@ struct TokenTable: ~Copyable, Sendable {
         var reason: UInt8 = 0
     }
 
-    private var records: ByteArena
-    private var index: IndexTable
-    private var suppressions: Column<SuppressionRow>
+    var records: ByteArena
+    var index: IndexTable
+    var suppressions: Column<SuppressionRow>
     /// The reasons of suppressions. Row 0 stands for those that came when the table was full.
-    private var reasons = [""]
-    private var suppressionRows = FreeList(first: 1, capacity: Self.suppressionsMax)
+    var reasons = [""]
+    var suppressionRows = FreeList(first: 1, capacity: Self.suppressionsMax)
     /// Tokens that reached zero references since the last reclaim, each once.
-    private var removed: [UInt32] = []
+    private(set) var removed: [UInt32] = []
     private let seed: UInt64
     private let byAddress = PassedByAddress()
     /// The number of tokens that a registration holds.
-    private(set) var count = 0
+    var count = 0
 
-    private static let headerBytes = MemoryLayout<Header>.size
-    private static let usualTokenBytes = 32
-    private static let reasonBytesMax = 64
+    static let headerBytes = MemoryLayout<Header>.size
+    static let usualTokenBytes = 32
+    static let reasonBytesMax = 64
     /// The most suppressions known at once; with their tokens' rows they would fill 64 GiB.
     private static let suppressionsMax = 1 << 30
 
