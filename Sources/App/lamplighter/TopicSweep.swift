@@ -77,8 +77,9 @@ struct TopicSweep {
     ) throws -> (seen: Ends, misplaced: MisplacedRecords) {
         let start = ContinuousClock.now
         let reader = try TableReader(
-            settings: configuration.kafka.clientSettings, topics: [topic], tail: tail,
-            timeout: timeMax ?? .seconds(15), now: RecordWriter.now(),
+            settings: configuration.kafka.clientSettings, topics: [topic],
+            from: tail.map { .tail($0) } ?? .beginning, timeout: timeMax ?? .seconds(15),
+            now: RecordWriter.now(),
             logger: ConfigurationOption.logger(configuration.log))
         defer { reader.close(timeout: timeMax == nil ? .seconds(5) : .seconds(1)) }
         let epoll = try Epoll()

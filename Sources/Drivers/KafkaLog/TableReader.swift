@@ -15,8 +15,7 @@ package import Rdkafka
 /// partition.
 package final class TableReader {
     package let topics: [String]
-    /// Where a partition is begun: `Offset.beginning`, or so many records before its end.
-    private let start: Int64
+    private let start: TableStart
     private let session: ConsumerSession
     private let waker = Waker()
     private var partitions: [[Row]]
@@ -47,6 +46,12 @@ package final class TableReader {
     package var isRefused: Bool { refusedPartitions > 0 }
     /// The number of records read from all topics since the start.
     package private(set) var recordsRead: UInt64 = 0
+    /// Whether a log was found not to be the one that was read before. Then `failure` is set.
+    package private(set) var isAnotherLog = false
+    /// Of each topic, the greatest time of its records, in milliseconds; 0 before the first.
+    private var newest: [Int64]
+    /// Of each topic, whether a record that was read before has been found again.
+    private var isRecognised: [Bool]
     /// Of each topic, what was read in other partitions than those of its keys.
     package private(set) var misplaced: [MisplacedRecords]
 
@@ -59,6 +64,18 @@ package final class TableReader {
         var hasEnded = false
         /// Whether the broker has refused this user the partition and nothing has come since.
         var isRefused = false
+        /// Of the record at `received`; nil before the first.
+        var hash: StableHash.Value?
+        /// The record that is to be found again; nil once that is decided.
+        var awaited: TablePosition.LastRecord?
+
+        init(_ position: TablePosition? = nil) {
+            guard let position else { return }
+            received = position.last?.offset ?? -1
+            hash = position.last?.hash
+            awaited = position.last
+            endedAt = position.next
+        }
 
         /// The offset of the next record.
         var position: Int64 { max(received + 1, endedAt) }
@@ -82,16 +99,16 @@ package final class TableReader {
     /// Finds every topic's partitions and starts to read them.
     ///
     /// - Parameters:
-    ///   - tail: how many records of each partition are read, the last ones; nil for all. If the
-    ///     log has fewer, it may fail as `isOutsideLog`.
     ///   - timeout: the time limit for finding all partitions.
     package init(
-        settings: KafkaClientSettings, topics: [String], tail: Int? = nil,
+        settings: KafkaClientSettings, topics: [String], from start: TableStart = .beginning,
         timeout: Duration = .seconds(15), now: Now, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a reader without a topic")
         self.topics = topics
-        start = tail.map(Offset.tail) ?? Offset.beginning
+        self.start = start
+        newest = Array(repeating: 0, count: topics.count)
+        isRecognised = Array(repeating: false, count: topics.count)
         partitions = Array(repeating: [], count: topics.count)
         freshness = TableFreshness(topics: topics.count)
         replay = ReplayProgress(topics: topics.count)
@@ -132,9 +149,10 @@ package final class TableReader {
                 failed(message, now: now)
                 continue
             }
-            guard receive(topic: topic, partition: message.partition, offset: message.offset) else {
-                continue
-            }
+            guard recognise(message, topic: topic),
+                receive(topic: topic, partition: message.partition, offset: message.offset)
+            else { continue }
+            remember(message, topic: topic)
             compareKey(of: message, topic: topic)
             body(KafkaRecord(message, topic: topic))
         }
@@ -153,6 +171,74 @@ package final class TableReader {
         if partitions[topic][index].isRefused { readAgain(topic, index) }
         recordsRead += 1
         return true
+    }
+
+    // MARK: Where it was read before
+
+    /// Remembers the record as the last one of its partition.
+    private func remember(_ message: borrowing Message, topic: Int) {
+        partitions[topic][Int(message.partition)].hash = Self.hash(of: message)
+        newest[topic] = max(newest[topic], message.timestampMilliseconds)
+    }
+
+    private static func hash(of message: borrowing Message) -> StableHash.Value {
+        var hash = StableHash(seed: UInt64(bitPattern: message.timestampMilliseconds))
+        if let key = message.key { hash.combine(key) }
+        return hash.finish()
+    }
+
+    /// Compares the first record of a partition with the one that was read last before.
+    ///
+    /// - Returns: whether the record is new.
+    private func recognise(_ message: borrowing Message, topic: Int) -> Bool {
+        let partition = Int(message.partition)
+        guard partition < partitions[topic].count,
+            let awaited = partitions[topic][partition].awaited
+        else { return true }
+        partitions[topic][partition].awaited = nil
+        // It was compacted away.
+        if message.offset > awaited.offset { return true }
+        guard message.offset == awaited.offset, Self.hash(of: message) == awaited.hash else {
+            foundAnotherLog(
+                topic,
+                "has another record at offset \(awaited.offset) of partition "
+                    + "\(partition)")
+            return false
+        }
+        isRecognised[topic] = true
+        return false
+    }
+
+    private func foundAnotherLog(_ topic: Int, _ finding: String) {
+        isAnotherLog = true
+        failure = RdkafkaError(
+            .failed,
+            message: "topic '\(topics[topic])' is not the one that was read before: it "
+                + finding)
+    }
+
+    /// All partitions of a topic have been read to their ends: if none has a record that was read
+    /// before, nothing says that it is the same topic.
+    private func judgeRecognition(_ topic: Int) {
+        guard case .positions(let all) = start, topic < all.count, !isRecognised[topic],
+            all[topic].contains(where: { $0.last != nil })
+        else { return }
+        foundAnotherLog(topic, "has none of the last records")
+    }
+
+    /// How far each partition of a topic has been read; nil before all have been read to their ends.
+    package func positions(topic: Int) -> [TablePosition]? {
+        guard isCaughtUp(topic: topic) else { return nil }
+        return partitions[topic].map { row in
+            TablePosition(
+                next: row.position,
+                last: row.hash.map { TablePosition.LastRecord(offset: row.received, hash: $0) })
+        }
+    }
+
+    /// The greatest time that any record of the topic has, of those that were read; nil if none was.
+    package func newestTime(topic: Int) -> WallTime? {
+        newest[topic] > 0 ? WallTime(milliseconds: newest[topic]) : nil
     }
 
     /// Counts the record if its partition is not that of its key: it is in order with the key's other
@@ -195,6 +281,7 @@ package final class TableReader {
         partitions[topic][partition].hasEnded = true
         if partitions[topic][partition].isRefused { readAgain(topic, partition) }
         replay.reachedEnd(topic: topic, partition: partition)
+        if isCaughtUp(topic: topic) { judgeRecognition(topic) }
     }
 
     // MARK: Rights
@@ -229,7 +316,7 @@ package final class TableReader {
             for partition in refused {
                 list.append(
                     topic: topics[topic], partition: Int32(partition),
-                    offset: rows[partition].offset ?? start)
+                    offset: rows[partition].offset ?? start.offset(topic, partition))
             }
             pendingWarnings.append(
                 KafkaWarning(
@@ -382,7 +469,9 @@ package final class TableReader {
         guard Int(count) > known else { return }
         let list = TopicPartitionList(capacity: Int(count) - known)
         for partition in Int32(known)..<count {
-            list.append(topic: topics[topic], partition: partition, offset: start)
+            list.append(
+                topic: topics[topic], partition: partition,
+                offset: start.offset(topic, Int(partition)))
             everyPartition.append(topic: topics[topic], partition: partition, offset: Offset.end)
         }
         do {
@@ -390,7 +479,9 @@ package final class TableReader {
         } catch {
             throw .client(error)
         }
-        partitions[topic] += Array(repeating: Row(), count: list.count)
+        for partition in known..<Int(count) {
+            partitions[topic].append(Row(start.position(topic, partition)))
+        }
         replay.add(partitions: list.count, of: topic)
         freshness.add(partitions: list.count, of: topic, now: now.monotonic)
     }
@@ -424,6 +515,30 @@ package final class TableReader {
     package func close(timeout: Duration) -> Bool {
         inquiry.cancel()
         return session.close(timeout: timeout)
+    }
+}
+
+/// Where a `TableReader` begins.
+package enum TableStart: Sendable {
+    case beginning
+    /// So many records before the end of each partition. If the log has fewer, the reader may fail as
+    /// `isOutsideLog`.
+    case tail(Int)
+    /// After what was read before, by topic and partition. Topics that are left out, at the end or by
+    /// an empty list, are read from their beginnings.
+    case positions([[TablePosition]])
+
+    func position(_ topic: Int, _ partition: Int) -> TablePosition? {
+        guard case .positions(let all) = self, topic < all.count, partition < all[topic].count
+        else { return nil }
+        return all[topic][partition]
+    }
+
+    /// The last record that was read is read again, to be recognised.
+    func offset(_ topic: Int, _ partition: Int) -> Int64 {
+        if case .tail(let count) = self { return Offset.tail(count) }
+        guard let position = position(topic, partition) else { return Offset.beginning }
+        return position.last?.offset ?? position.next
     }
 }
 

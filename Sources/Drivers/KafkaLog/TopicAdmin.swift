@@ -54,6 +54,29 @@ package struct TopicAdmin {
         try metadata(of: name).partitionCount
     }
 
+    /// The first offset in the log of each partition, and the one after the last. Works with the
+    /// embedded Kafka too.
+    package func logs(of name: String) throws(KafkaError) -> [Range<Int64>] {
+        let count = try partitionCount(of: name)
+        do throws(RdkafkaError) {
+            let list = TopicPartitionList(capacity: Int(count))
+            for partition in 0..<count { list.append(topic: name, partition: partition) }
+            var questions = OffsetQuestions(
+                topics: [try Topic(name, of: client)], client: client, isAskedApart: false,
+                timeout: timeout)
+            let ends = try questions.offsets(of: list, at: Offset.end)
+            let starts = try questions.offsets(of: list, at: Offset.beginning)
+            if let fault = questions.faults.values.first { throw fault }
+            return (0..<count).map { partition in
+                let key = TopicPartition(topic: name, partition: partition)
+                let start = max(0, starts[key] ?? 0)
+                return start..<max(start, ends[key] ?? 0)
+            }
+        } catch {
+            throw sorted(error, "DESCRIBE", topic: name)
+        }
+    }
+
     private func metadata(of name: String) throws(KafkaError) -> TopicMetadata {
         // Who has not answered by now will not within another timeout.
         guard let isEmbedded else { throw sorted(RdkafkaError(.timedOut), "DESCRIBE", topic: name) }
@@ -209,8 +232,11 @@ package struct TopicAdmin {
     /// Whether this is the embedded Kafka, which keeps everything in memory and compacts nothing;
     /// nil if no broker answered.
     package var isEmbedded: Bool? {
-        client.clusterID(timeout: timeout).map { $0.hasPrefix(Client.mockClusterIDPrefix) }
+        clusterID.map { $0.hasPrefix(Client.mockClusterIDPrefix) }
     }
+
+    /// The cluster's ID; nil if no broker answered.
+    package var clusterID: String? { client.clusterID(timeout: timeout) }
 }
 
 package struct TopicDescription: Hashable, Sendable {
@@ -228,5 +254,9 @@ package struct TopicDescription: Hashable, Sendable {
     package var timestampType: String? { configuration["message.timestamp.type"] }
     package var retentionMilliseconds: Int64? {
         configuration["retention.ms"].flatMap { Int64($0) }
+    }
+    /// For how long a tombstone stays after the log was compacted.
+    package var deleteRetention: Duration? {
+        configuration["delete.retention.ms"].flatMap { Int64($0) }.map { .milliseconds($0) }
     }
 }
