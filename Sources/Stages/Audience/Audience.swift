@@ -57,6 +57,20 @@ package struct Audience: ~Copyable, Sendable {
         keySeed = hashSeed
     }
 
+    /// An index of tables that were read from a file.
+    init(
+        _ tables: consuming IndexTables.Tables, routing: RoutingTable, hashSeed: UInt64,
+        allowKindWide: Bool
+    ) {
+        tokens = tables.tokens
+        subjects = tables.subjects
+        registrations = tables.registrations
+        kinds = tables.kinds
+        routes = RouteGrid(routing)
+        allowsKindWide = allowKindWide
+        keySeed = hashSeed
+    }
+
     // MARK: Subjects
 
     package func subject(_ app: AppID, _ bytes: UnsafeRawBufferPointer) -> SubjectID? {

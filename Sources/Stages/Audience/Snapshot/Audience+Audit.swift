@@ -4,38 +4,117 @@
 internal import FlatMemory
 internal import PushModel
 
-extension Audience {
-    /// Throws unless the tables that were read from a file agree with each other in everything, as
-    /// `checkInvariants` demands it of an index that this process has made itself: a checksum that is
-    /// right says only that the file is as it was written. Completes the tables.
-    mutating func audit() throws(SnapshotFault) {
-        var rows = RowAudit(
-            tokens: tokens.records.emptyMap, subjects: subjects.records.emptyMap,
-            kinds: kinds.apps.map { Array(repeating: 0, count: Int($0.fresh)) })
-        let references = try tokens.audit(routes: routes.count, units: &rows.tokens)
-        let entries = try subjects.audit(apps: kinds.apps.count, units: &rows.subjects)
-        let blocks = try registrations.audit()
-        // In the order of the arena: what was registered together lies together.
-        var next = blocks.first(from: 1)
-        while let block = next {
-            try audit(block, &rows)
-            next = blocks.first(from: block + 1)
+/// Tables that were read from a file, each sound in itself, and what the audience's audit needs to
+/// know of them.
+struct IndexTables: ~Copyable {
+    let tables: Tables
+    /// The units of the rows of tokens and of subjects, and of the blocks of registrations.
+    let units: Units
+    /// How many rows of registrations name tokens, and how many entries the subjects' lists have.
+    let references: Int
+    let entries: Int
+
+    struct Tables: ~Copyable {
+        let tokens: TokenTable
+        let subjects: SubjectTable
+        let registrations: RegistrationTable
+        let kinds: KindTable
+    }
+
+    struct Units: ~Copyable {
+        var tokens: BlockMap
+        var subjects: BlockMap
+        var blocks: BlockMap
+    }
+
+    /// Reads the tables. One is audited while another is read or audited: of two cores each waits for
+    /// memory of its own.
+    init(
+        _ outline: IndexOutline, seed: UInt64, routing: RoutingTable,
+        from source: consuming ChecksummedInput
+    ) throws(SnapshotFault) {
+        var input = source
+        var tokens = TokenTable(seed: seed)
+        var subjects = SubjectTable(seed: seed)
+        var registrations = RegistrationTable()
+        var kinds = KindTable(apps: routing.apps.count, seed: seed)
+        try tokens.restore(outline.tokens, from: &input)
+        var tokenUnits = tokens.records.emptyMap
+        var references: Result<Int, SnapshotFault> = .success(0)
+        var others: Result<Void, SnapshotFault> = .success(())
+        TwoThreads.run {
+            others = Result { () throws(SnapshotFault) in
+                try subjects.restore(outline.subjects, from: &input)
+                try registrations.restore(outline.registrations, from: &input)
+                try kinds.restore(outline.kinds, from: &input)
+            }
+        } _: {
+            references = Result { () throws(SnapshotFault) in
+                try tokens.audit(routes: routing.routes.count, units: &tokenUnits)
+            }
         }
-        try auditGathered(&rows)
-        guard references == registrations.rows else {
+        try others.get()
+        let named = try references.get()
+        var subjectUnits = subjects.records.emptyMap
+        var blocks = registrations.blocks.emptyMap
+        var entries: Result<Int, SnapshotFault> = .success(0)
+        let apps = kinds.apps.count
+        TwoThreads.run {
+            entries = Result { () throws(SnapshotFault) in
+                try subjects.audit(apps: apps, units: &subjectUnits)
+            }
+        } _: {
+            others = Result { () throws(SnapshotFault) in
+                try registrations.audit(units: &blocks)
+            }
+        }
+        try others.get()
+        self.entries = try entries.get()
+        self.references = named
+        tables = Tables(
+            tokens: tokens, subjects: subjects, registrations: registrations, kinds: kinds)
+        units = Units(tokens: tokenUnits, subjects: subjectUnits, blocks: blocks)
+    }
+}
+
+extension Audience {
+    /// Throws unless the tables agree with each other in everything, as `checkInvariants` demands it of
+    /// an index that this process has made itself: a checksum that is right says only that the file is
+    /// as it was written.
+    static func audited(
+        _ read: consuming IndexTables, routing: RoutingTable, hashSeed: UInt64,
+        allowKindWide: Bool
+    ) throws(SnapshotFault) -> Audience {
+        let (references, entries) = (read.references, read.entries)
+        var rows = RowAudit(
+            units: read.units,
+            kinds: read.tables.kinds.apps.map { Array(repeating: 0, count: Int($0.fresh)) })
+        var audience = Audience(
+            read.tables, routing: routing, hashSeed: hashSeed, allowKindWide: allowKindWide)
+        try audience.audit(&rows)
+        guard references == audience.registrations.rows else {
             throw SnapshotFault("it has a token that counts its registrations wrongly")
         }
         guard entries == rows.listed else {
             throw SnapshotFault("it has a subject that lists more than is registered")
         }
-        try kinds.audit(counted: rows.kinds)
+        try audience.kinds.audit(counted: rows.kinds)
+        return audience
+    }
+
+    private mutating func audit(_ rows: inout RowAudit) throws(SnapshotFault) {
+        // In the order of the arena: what was registered together lies together.
+        var next = rows.units.blocks.first(from: 1)
+        while let block = next {
+            try audit(block, &rows)
+            next = rows.units.blocks.first(from: block + 1)
+        }
+        try auditGathered(&rows)
     }
 
     /// Rows are gathered, so that the cache misses of many of them overlap.
     private struct RowAudit: ~Copyable {
-        /// The units of the rows of tokens and of subjects.
-        var tokens: BlockMap
-        var subjects: BlockMap
+        let units: IndexTables.Units
         /// How many rows name each kind, by app and number.
         var kinds: [[UInt32]]
         /// How many rows are in the lists of subjects.
@@ -44,9 +123,8 @@ extension Audience {
 
         static let gatheredMax = 64
 
-        init(tokens: consuming BlockMap, subjects: consuming BlockMap, kinds: [[UInt32]]) {
-            self.tokens = tokens
-            self.subjects = subjects
+        init(units: consuming IndexTables.Units, kinds: [[UInt32]]) {
+            self.units = units
             self.kinds = kinds
         }
     }
@@ -71,7 +149,7 @@ extension Audience {
         }
         for row in rows.gathered {
             let subscription = registrations[row]
-            if rows.subjects.begins(subscription.subject.rawValue) {
+            if rows.units.subjects.begins(subscription.subject.rawValue) {
                 subjects.prefetchEntry(subscription.subject, at: subscription.position)
             }
         }
@@ -81,7 +159,7 @@ extension Audience {
 
     private mutating func audit(row: UInt32, _ rows: inout RowAudit) throws(SnapshotFault) {
         let subscription = registrations[row]
-        guard rows.tokens.begins(subscription.token.rawValue),
+        guard rows.units.tokens.begins(subscription.token.rawValue),
             tokens.countDown(subscription.token)
         else { throw Self.fault }
         let app = app(of: subscription)
@@ -92,7 +170,7 @@ extension Audience {
         }
         let subject = subscription.subject
         guard subject != Subscription.noSubject else { return }
-        guard rows.subjects.begins(subject.rawValue), subjects.app(of: subject) == app,
+        guard rows.units.subjects.begins(subject.rawValue), subjects.app(of: subject) == app,
             subscription.position < subjects.count(subject),
             subjects.subscription(subject, at: Int(subscription.position)) == row
         else { throw Self.fault }

@@ -167,13 +167,10 @@ package struct SnapshotReader: ~Copyable {
         guard allowKindWide == allowsKindWide,
             stamp.routing == SnapshotStamp.fingerprint(of: routing, allowKindWide: allowKindWide)
         else { throw SnapshotFault("it was made with other apps, environments or settings") }
-        var audience = Audience(
-            routing: routing, hashSeed: hashSeed, allowKindWide: allowKindWide)
-        try audience.tokens.restore(outline.tokens, from: &input)
-        try audience.subjects.restore(outline.subjects, from: &input)
-        try audience.registrations.restore(outline.registrations, from: &input)
-        try audience.kinds.restore(outline.kinds, from: &input)
-        try audience.audit()
-        return audience
+        let (hashSeed, outline) = (hashSeed, outline)
+        let tables = try IndexTables(
+            outline, seed: hashSeed, routing: routing, from: input)
+        return try Audience.audited(
+            tables, routing: routing, hashSeed: hashSeed, allowKindWide: allowKindWide)
     }
 }

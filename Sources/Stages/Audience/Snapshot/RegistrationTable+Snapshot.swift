@@ -43,9 +43,8 @@ extension RegistrationTable {
     /// Throws unless every registration can be found and its block is apart from the others. What the
     /// rows name is for the audience's audit.
     ///
-    /// - Returns: the units of the blocks.
-    mutating func audit() throws(SnapshotFault) -> BlockMap {
-        var units = blocks.emptyMap
+    /// - Parameter units: those of the blocks are claimed.
+    mutating func audit(units: inout BlockMap) throws(SnapshotFault) {
         var audit = IndexAudit()
         while let found = try audit.next(in: index) {
             blocks.prefetch(found.ahead, count: Self.headerBytes)
@@ -59,7 +58,6 @@ extension RegistrationTable {
             rows += Int(header.count)
         }
         try blocks.claimFreeBlocks(in: &units)
-        return units
     }
 
     private func isAlone(_ found: IndexAudit.Found) -> Bool {
