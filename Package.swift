@@ -263,7 +263,7 @@ let tests: [Target] = [
         "PipelineTests",
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Intake", "Audience", "Planning",
-            "Deferral", "Delivery", "Ledger", "SchemaCodecs",
+            "Deferral", "Delivery", "Ledger", "SchemaCodecs", "FlatMemory",
         ]),
     .tests("LifecycleTests", ["Lifecycle", "Pipeline", "PushModel"]),
     .tests(

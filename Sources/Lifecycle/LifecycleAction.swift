@@ -50,4 +50,6 @@ package enum ClosingStep: CaseIterable, Sendable {
     case takeAcknowledgements
     /// Store the committable offset of each partition, and leave the group.
     case leaveGroup
+    /// Write the index for the next start. Others have the partitions by now, so nobody waits for it.
+    case keepIndex
 }

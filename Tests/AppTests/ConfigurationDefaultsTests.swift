@@ -15,6 +15,7 @@ import Testing
     static let bounds: [(key: String, low: String, high: String, below: String, above: String)] = [
         ("intake.recordBytesMax", "1KiB", "64MiB", "1023", "67108865"),
         ("index.registrationGrace", "0s", "60s", "-1s", "60001ms"),
+        ("index.snapshotEvery", "10s", "24h", "9s", "86401s"),
         ("planning.ttl", "1s", "30d", "999ms", "721h"),
         ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
         ("planning.splitAbove", "1000", "1000000000", "999", "1000000001"),
@@ -143,6 +144,7 @@ private let defaults = """
     intake.allowKindWide: false
     intake.recordBytesMax: 1MiB
     index.registrationGrace: 2s
+    index.snapshotEvery: 10m
     planning.ttl: 24h
     planning.payloadTTL: 1h
     planning.splitAbove: 100000

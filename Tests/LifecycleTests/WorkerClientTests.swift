@@ -115,7 +115,7 @@ internal import Testing
     @Test func `the last acknowledgements release offsets before they are stored`() {
         #expect(
             ClosingStep.allCases == [
-                .stopDelivery, .flushRecords, .takeAcknowledgements, .leaveGroup,
+                .stopDelivery, .flushRecords, .takeAcknowledgements, .leaveGroup, .keepIndex,
             ])
     }
 }

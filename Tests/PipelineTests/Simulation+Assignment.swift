@@ -21,14 +21,19 @@ extension Simulation {
         let isCompacted = chance(50)
         let registrations = kafka.registrations
         let suppressions = kafka.suppressions
+        let begun = try beginWithSnapshot(number)
         let replay =
             isCompacted
-            ? SimulatedKafka.compacted(registrations, end: registrations.count)
-                + SimulatedKafka.compacted(suppressions, end: suppressions.count)
-            : suppressions + registrations
+            ? SimulatedKafka.compacted(
+                registrations, from: begun.registrations, end: registrations.count)
+                + SimulatedKafka.compacted(
+                    suppressions, from: begun.suppressions, end: suppressions.count)
+            : suppressions.dropFirst(begun.suppressions)
+                + registrations.dropFirst(begun.registrations)
         for record in replay { try worker.apply(record, world: kafka, now: now) }
         worker.registrationsRead = registrations.count
         worker.suppressionsRead = suppressions.count
+        if snapshotDice.next(below: 4) == 0 { try keepIndex(number) }
         // The index is complete only then, and a turn follows before the first event is read.
         while worker.controlsRead < operators.controls.count { try readControl(number) }
         if worker.controlsRead > 0 { try timers(number) }

@@ -203,6 +203,7 @@ extension Simulation {
                 }
             case .takeAcknowledgements: try collect(number)
             case .leaveGroup: try storeAtOnce(number, worker.lifecycle.open.events)
+            case .keepIndex: if end == .stopped { try keepIndex(number) }
             }
         }
         try replace(number)

@@ -28,6 +28,9 @@ struct Simulation {
     var notes: SplitMix64
     /// What happens to `deferred` where pushes are paced: apart, as `notes`.
     var faults: SplitMix64
+    /// Which index is kept, and which one a worker begins with: apart, as `notes`.
+    var snapshotDice: SplitMix64
+    var snapshots: [SimulatedSnapshot] = []
     var slowRecords = 0
     /// How many processes have been started.
     var lives = 0
@@ -45,6 +48,7 @@ struct Simulation {
         dice = SplitMix64(seed: seed)
         notes = SplitMix64(seed: seed &* 17 &+ 3)
         faults = SplitMix64(seed: seed &* 19 &+ 5)
+        snapshotDice = SplitMix64(seed: seed &* 23 &+ 7)
         traffic = SimulationTraffic(seed: seed &* 31 &+ 7)
         operators = SimulatedOperators(seed: seed)
         clocks = SimulatedClocks(workers: workers.count, dice: &dice)

@@ -51,6 +51,8 @@ struct SimulationCoverage {
     /// Events that had ended under the owner before, and how many of them were pushed all the same.
     private(set) var remembered = 0
     private(set) var toldToNewcomers = 0
+    /// Workers that began with a snapshot of the index.
+    var snapshotStarts = 0
     /// Pushes that waited for the end of a window, failures that no letter of their own tells of, and
     /// what operators have dropped and released.
     private(set) var thinned = 0
@@ -135,6 +137,7 @@ struct SimulationCoverage {
     mutating func add(_ other: SimulationCoverage) {
         remembered += other.remembered
         toldToNewcomers += other.toldToNewcomers
+        snapshotStarts += other.snapshotStarts
         thinned += other.thinned
         repeated += other.repeated
         pushesDropped += other.pushesDropped

@@ -142,9 +142,11 @@ struct SimulatedKafka {
     }
 
     /// The records that compaction leaves below `end`: the last of each key.
-    static func compacted(_ log: [SimulatedTableRecord], end: Int) -> [SimulatedTableRecord] {
+    static func compacted(
+        _ log: [SimulatedTableRecord], from start: Int = 0, end: Int
+    ) -> [SimulatedTableRecord] {
         var last: [[UInt8]: Int] = [:]
         for position in 0..<end { last[log[position].key] = position }
-        return (0..<end).filter { last[log[$0].key] == $0 }.map { log[$0] }
+        return (start..<end).filter { last[log[$0].key] == $0 }.map { log[$0] }
     }
 }

@@ -30,6 +30,11 @@ extension SimulationWorker {
         } else {
             try require(isReadable, "a record was not read: \(record)")
         }
+        hear(record, world: world, now: now)
+    }
+
+    /// The model learns of a record.
+    func hear(_ record: SimulatedTableRecord, world: SimulatedKafka, now: Now) {
         if case .suppression = record.meaning {
             let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
             model.learned(token, suppression: time, now: now)

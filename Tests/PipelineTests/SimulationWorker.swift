@@ -98,6 +98,12 @@ final class SimulationWorker {
         TopicBinding.standard, TopicBinding(decode: .json, delay: .milliseconds(700)),
     ]
 
+    static let routing: RoutingTable = {
+        var routing = RoutingTable()
+        routing.add(credential: "team", apps: [app], environments: [.production, .development])
+        return routing
+    }()
+
     init(
         partitions: Int, configured: PipelineSettings, dice: inout SplitMix64, now: Now
     ) {
@@ -138,11 +144,8 @@ final class SimulationWorker {
         settings.tracing?.ageMax = .seconds(3)
         self.settings = settings
         slab = PushSlab(slots: settings.slots)
-        var routing = RoutingTable()
-        routing.add(
-            credential: "team", apps: [Self.app], environments: [.production, .development])
         pipeline = try! PushPipeline(
-            routing: routing, bindings: Self.bindings, settings: settings, slab: slab)
+            routing: Self.routing, bindings: Self.bindings, settings: settings, slab: slab)
         pipeline.adopt(deferredPartitions: deferredAssignments.count)
         lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
         model = SimulationModel(settings: settings)

@@ -70,7 +70,15 @@ extension Configuration.Index {
             .value(
                 "registrationGrace", \.registrationGrace, .duration(.zero ... .seconds(60)),
                 "An event also goes to tokens whose registration is read within this time after "
-                    + "it. Each rebalance and each stop waits for it.")
+                    + "it. Each rebalance and each stop waits for it."),
+            .optional(
+                "snapshotDirectory", \.snapshotDirectory, .file,
+                "A folder for a copy of the index, which a worker writes when it stops and begins "
+                    + "with when it starts, so that it need not read all registrations again: see "
+                    + "docs/snapshots.md. The file holds push tokens."),
+            .value(
+                "snapshotEvery", \.snapshotEvery, .duration(.seconds(10) ... .seconds(86_400)),
+                "How often `lamplighter index keep` writes the copy, if anything has changed."),
         ]
     }
 }

@@ -105,6 +105,7 @@ extension Configuration {
             path = folder + "/" + relative
         }
         resolve(&intake.lastRecordFile)
+        resolve(&index.snapshotDirectory)
         resolve(&admin.tokenFile)
         resolve(&apns.caFile)
         resolve(&otlp.headersFile)

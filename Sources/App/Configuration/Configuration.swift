@@ -31,6 +31,9 @@ package struct Configuration: Sendable {
 
     package struct Index: Sendable {
         package var registrationGrace: Duration = .seconds(2)
+        /// The folder of the file with the index; nil for none.
+        package var snapshotDirectory: String?
+        package var snapshotEvery: Duration = .seconds(600)
     }
 
     package struct Planning: Sendable {

@@ -14,11 +14,15 @@ package enum ServiceFailure: Error, CustomStringConvertible {
     case listener(String)
     /// A topic has settings with which records would be lost. Occurs only at start.
     case topic(String)
+    /// A key is not set that is needed.
+    case configuration(String)
 
     package var description: String {
         switch self {
         case .kafka(let error): error.description
-        case .addressSpace(let reason), .listener(let reason), .topic(let reason): reason
+        case .addressSpace(let reason), .listener(let reason), .topic(let reason),
+            .configuration(let reason):
+            reason
         case .clientFailed(let reason): "\(reason); start it again"
         }
     }

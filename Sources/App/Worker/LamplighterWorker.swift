@@ -180,9 +180,11 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         let now = PlannerLoop.clock()
         let tables: TableReader
         let producer: RecordProducer
+        var start = IndexStart(plan, logger: logger)
         do {
             tables = try TableReader(
-                settings: plan.kafka, topics: plan.tableTopics, now: now, logger: logger)
+                settings: plan.kafka, topics: plan.tableTopics, from: start.tables, now: now,
+                logger: logger)
             // The check precedes the producer: if brokers create topics on demand, a producer would
             // create them, and `deferred` would not be compacted.
             if try producedTopicsExist() {
@@ -212,6 +214,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             epoll: try PlannerLoop.makeEpoll(
                 port: ports[0], control: control, tables: tables, producer: producer),
             logger: logger)
+        loop.snapshots = start.use
+        if let index = start.takeIndex() { loop.pipeline.begin(with: index) }
         logger.notice(
             "transport chosen",
             metadata: [

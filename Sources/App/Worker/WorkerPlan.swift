@@ -33,6 +33,10 @@ package struct WorkerPlan: Sendable {
     /// The partitions of each of `producedTopics`; empty where Kafka has not said.
     var producedPartitions: [Int] = []
     package var pipeline = PipelineSettings()
+    /// Where the index is kept; nil for nowhere.
+    var snapshotDirectory: String?
+    /// How often `lamplighter index keep` writes it.
+    var snapshotEvery: Duration
     /// The note of the record being read, in a running worker; nil if it is not configured.
     package var recordInHand: RecordInHand?
     /// The `host:port` of APNs for each pool.
@@ -115,6 +119,8 @@ package struct WorkerPlan: Sendable {
                 && producedTopics[Self.deferredProduced] == topics.deferred
                 && producedTopics.count <= Self.shardsProduced + 2,
             "a position names another topic")
+        snapshotDirectory = configuration.index.snapshotDirectory
+        snapshotEvery = configuration.index.snapshotEvery
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
             routing.add(
                 credential: name, apps: credential.apps, environments: credential.environments)

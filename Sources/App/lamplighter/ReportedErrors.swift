@@ -31,7 +31,7 @@ extension ServiceFailure: ReportedError {
     package var failure: Failure {
         switch self {
         case .kafka(let error): error.failure
-        case .addressSpace, .listener, .topic: Failure(.configuration, "\(self)")
+        case .addressSpace, .listener, .topic, .configuration: Failure(.configuration, "\(self)")
         default: Failure(.temporary, "\(self)")
         }
     }

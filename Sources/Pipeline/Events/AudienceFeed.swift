@@ -15,7 +15,7 @@ struct AudienceFeed: ~Copyable {
     private var tokenKey = TokenKey()
     /// What the registration that was applied last has changed; kept to reuse its memory.
     private(set) var changes = AudienceChanges()
-    private(set) var handlers: HandlerNames
+    var handlers: HandlerNames
 
     init(routing: RoutingTable) {
         handlers = HandlerNames(apps: routing.apps.count)

@@ -7,13 +7,13 @@ internal import PushModel
 /// the hash of its key alone; with the handlers' names all keys of an installation can be tried. An
 /// app has a handful of handlers, each a type in its code.
 struct HandlerNames {
-    private struct App {
+    struct App {
         var names: [[UInt8]] = []
         /// Whether there was a name for which there was no room.
         var isFull = false
     }
 
-    private var apps: [App]
+    var apps: [App]
 
     /// The most names that are kept of one app.
     static let countMax = 64

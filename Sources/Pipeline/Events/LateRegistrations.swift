@@ -15,7 +15,7 @@ struct LateRegistrations: ~Copyable {
     private var recentSubjects: RecentSubjects
     private(set) var recentEvents = RecentEvents()
     var entries: [LateEntry] = []
-    private(set) var registrations: RecentRegistrations
+    var registrations: RecentRegistrations
     var inherited = InheritedNotes()
     private let registrationGrace: Duration
     private let byAddress = PassedByAddress()

@@ -28,6 +28,14 @@ struct RecentRegistrations {
 
     var bytes: Int { rows.capacity * MemoryLayout<Row>.stride }
 
+    /// The index was loaded with all registrations below these offsets, by partition, none of which
+    /// is kept here.
+    mutating func began(at cursor: [Int64]) {
+        precondition(self.cursor.isEmpty, "registrations were applied before the index was loaded")
+        self.cursor = cursor
+        keptFrom = cursor
+    }
+
     /// A record was applied, or set aside.
     ///
     /// - Parameter registration: what it has brought; nil if it has brought nothing.

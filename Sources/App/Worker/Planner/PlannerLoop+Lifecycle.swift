@@ -16,6 +16,7 @@ extension PlannerLoop {
     /// Advances the worker's lifecycle, as the last step of a turn.
     mutating func advanceLifecycle(now: Now) {
         if control.isStopRequested {
+            if stopBegan == nil { stopBegan = now.monotonic }
             perform(lifecycle.stopRequested(patience: plan.stopPatience, now: now), now: now)
         }
         let facts = lifecycle.isDraining ? drainFacts(now: now) : nil
@@ -180,7 +181,7 @@ extension PlannerLoop {
         // A worker that ends because a client has failed was not asked to stop.
         StopWatch.limit(WorkerPlan.stopLimit(plan.live.shutdownTimeout))
         schemas?.stop()
-        for step in ClosingStep.allCases { take(step, now: now) }
+        for step in ClosingStep.allCases { take(step, of: end, now: now) }
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
         StopWatch.note("writing to the log")
@@ -190,7 +191,7 @@ extension PlannerLoop {
         return end
     }
 
-    private mutating func take(_ step: ClosingStep, now: Now) {
+    private mutating func take(_ step: ClosingStep, of end: WorkerEnd, now: Now) {
         switch step {
         case .stopDelivery: for port in ports { port.enter(.stopping) }
         case .flushRecords:
@@ -207,6 +208,7 @@ extension PlannerLoop {
             if !consumer.close(storing: stored, timeout: WorkerPlan.leaveTimeout, now: now) {
                 logger.warning("could not leave the group in time; it will expel this worker later")
             }
+        case .keepIndex: keepIndex(end, now: Self.clock())
         }
     }
 }

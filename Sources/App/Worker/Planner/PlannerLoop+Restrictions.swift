@@ -32,6 +32,7 @@ extension PlannerLoop {
                     && tables.isCaughtUp(topic: WorkerPlan.suppressionsTable),
             hasRestrictions: tables.isCaughtUp
                 || tables.isCaughtUp(topic: WorkerPlan.controlsTable), now: now.monotonic)
+        if snapshotIsWrong(isComplete: mayBegin, now: now) { return false }
         guard wasGivenUp != restrictionsWait.isGivenUp else { return mayBegin }
         if wasGivenUp {
             logger.notice("the restrictions are read, and in force")

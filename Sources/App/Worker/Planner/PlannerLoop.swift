@@ -71,6 +71,11 @@ struct PlannerLoop: ~Copyable {
     /// The explanations that listeners have asked for.
     var inquiries = OpenInquiries()
 
+    /// Where the index is kept; nil for nowhere.
+    var snapshots: SnapshotUse?
+    /// When the worker was asked to stop.
+    var stopBegan: MonotonicTime?
+
     let startedAt: MonotonicTime
     /// The ID of the Kafka cluster, which commit notes belong to; without it there are none.
     let cluster: String?

@@ -233,6 +233,7 @@ extension PlannerLoop {
         index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt
+        index.snapshotAge = snapshots?.age
         index.isUnanswered = tables.isUnanswered
         index.connectionFailure = tables.currentConnectionFailure(now: now)
         return index

@@ -130,6 +130,7 @@ extension StatusReport.Index {
                 topic: $0.topic, partitions: $0.partitions, unread: $0.unread,
                 ageSeconds: $0.age.shown)
         }
+        snapshotSeconds = index.snapshotAge?.shown
         share = index.share
         secondsLeft = index.timeLeft?.shown
     }

@@ -73,6 +73,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var subscriptions: Int
         package var registrations: Int
         package var bytes: Int
+        @Nullable package var snapshotSeconds: Double?
         package var topics: [Table]
     }
 

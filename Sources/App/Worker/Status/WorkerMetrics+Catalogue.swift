@@ -91,6 +91,13 @@ extension WorkerMetrics {
             return [MetricFamily.Series(.number(left.seconds))]
         },
         metric(
+            "lamplighter_index_snapshot_age_seconds", .gauge, labels: [],
+            "How old the snapshot was that the index was begun with; none where everything was read "
+                + "from Kafka."
+        ) { status in
+            status.index.snapshotAge.map { [MetricFamily.Series(.number($0.seconds))] } ?? []
+        },
+        metric(
             "lamplighter_index_age_seconds", .gauge, labels: ["topic"],
             "All that was written to the topic longer ago than this is in the index."
         ) { status in

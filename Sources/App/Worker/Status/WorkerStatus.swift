@@ -211,6 +211,8 @@ struct WorkerStatus: Sendable {
         var bytes = 0
         /// How long the worker has been reading.
         var elapsed = Duration.zero
+        /// How old the snapshot was that it was begun with; nil where everything was read from Kafka.
+        var snapshotAge: Duration?
         /// Whether no broker has answered the last request.
         var isUnanswered = false
         /// Why no connection to Kafka can be made; nil if none has failed since one of the tables was

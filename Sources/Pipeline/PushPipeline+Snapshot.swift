@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Audience
+package import FlatMemory
+internal import Intake
+package import PushModel
+
+/// An index that was read from a file, and what the pipeline keeps beside it.
+package struct LoadedIndex: ~Copyable {
+    package let stamp: SnapshotStamp
+    let audience: Audience
+    let handlers: HandlerNames
+
+    /// Reads the rest of a snapshot, and checks all of it.
+    ///
+    /// - Parameter stamp: of the snapshot.
+    package init(
+        _ reader: consuming SnapshotReader, routing: RoutingTable, settings: PipelineSettings
+    ) throws(SnapshotFault) {
+        let stamp = reader.stamp
+        let handlers = try HandlerNames(notes: reader.notes, apps: routing.apps.count)
+        audience = try reader.audience(
+            routing: routing, allowKindWide: settings.events.allowKindWide)
+        self.stamp = stamp
+        self.handlers = handlers
+    }
+}
+
+extension PushPipeline {
+    /// Begins with an index that was loaded. To be called before any record is read.
+    package mutating func begin(with loaded: consuming LoadedIndex) {
+        precondition(state.counters.registrationsRead == 0, "records were read before the index")
+        late.registrations.began(at: loaded.stamp.tables[0].partitions.map(\.next))
+        index.handlers = loaded.handlers
+        state.audience = loaded.audience
+    }
+
+    /// Identifies what decides, besides the records, what the index becomes.
+    package static func fingerprint(
+        routing: RoutingTable, settings: PipelineSettings
+    ) -> StableHash.Value {
+        SnapshotStamp.fingerprint(of: routing, allowKindWide: settings.events.allowKindWide)
+    }
+
+    /// About the bytes that the index takes in a file.
+    package var indexFileBytes: Int { state.audience.snapshotBytes }
+
+    /// Writes the index to a file. It takes a second for a gigabyte and more, so not while pushes are
+    /// sent.
+    ///
+    /// - Parameter sink: takes at most a mebibyte at a time.
+    package mutating func writeIndex(
+        _ stamp: SnapshotStamp, to sink: @escaping ChecksummedOutput.Sink
+    ) throws(SnapshotFault) {
+        state.audience.reclaimRemoved()
+        try state.audience.write(stamp, notes: index.handlers.notes, to: sink)
+    }
+}
+
+extension HandlerNames {
+    /// The names in bytes, for `init(notes:apps:)`.
+    var notes: [UInt8] {
+        var fields = FieldWriter()
+        for app in apps {
+            fields.append(UInt16(app.isFull ? 1 : 0))
+            fields.append(UInt32(app.names.count))
+            for name in app.names { fields.append(name) }
+        }
+        return fields.bytes
+    }
+
+    init(notes: [UInt8], apps count: Int) throws(SnapshotFault) {
+        self.init(apps: count)
+        var fields = FieldReader(notes)
+        for app in 0..<count {
+            apps[app].isFull = try fields.uint16() == 1
+            for _ in 0..<(try fields.count(ofAtLeast: 4, most: Self.countMax)) {
+                apps[app].names.append(try fields.value(most: Self.nameBytesMax))
+            }
+        }
+        guard fields.left == 0 else { throw SnapshotFault("it has notes that nobody understands") }
+    }
+
+    /// The longest part of a key.
+    private static let nameBytesMax = 128
+}

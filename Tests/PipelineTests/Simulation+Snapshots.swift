@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import FlatMemory
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// An index that a worker has written, and how much of the logs was in it.
+struct SimulatedSnapshot {
+    var bytes: [UInt8]
+    var registrations: Int
+    var suppressions: Int
+
+    private final class Memory { var bytes: [UInt8] = [] }
+
+    init(_ worker: SimulationWorker, _ kafka: SimulatedKafka) throws(SimulationFailure) {
+        (registrations, suppressions) = (worker.registrationsRead, worker.suppressionsRead)
+        var positions = [TablePosition(next: 0, last: nil), TablePosition(next: 0, last: nil)]
+        for record in kafka.registrations.prefix(registrations) {
+            positions[Int(record.partition)].next = record.offset + 1
+        }
+        let stamp = SnapshotStamp(
+            cluster: "simulated",
+            tables: [
+                SnapshotStamp.Table(topic: "registrations", partitions: positions),
+                SnapshotStamp.Table(topic: "suppressions", partitions: []),
+            ], asOf: WallTime(milliseconds: 0),
+            routing: PushPipeline.fingerprint(
+                routing: SimulationWorker.routing, settings: worker.settings))
+        let memory = Memory()
+        do throws(SnapshotFault) {
+            try worker.pipeline.writeIndex(stamp) { memory.bytes.append(contentsOf: $0) }
+        } catch {
+            throw SimulationFailure(text: "the index was not written: \(error)")
+        }
+        bytes = memory.bytes
+    }
+
+    func load(_ settings: PipelineSettings) throws(SimulationFailure) -> LoadedIndex {
+        let bytes = bytes
+        do throws(SnapshotFault) {
+            return try LoadedIndex(
+                SnapshotReader(bytes: bytes.count) { offset, buffer in
+                    buffer.copyBytes(from: bytes[offset..<offset + buffer.count])
+                }, routing: SimulationWorker.routing, settings: settings)
+        } catch {
+            throw SimulationFailure(text: "the index was not loaded: \(error)")
+        }
+    }
+}
+
+/// Most starts are with a snapshot of some age, if there is any.
+extension Simulation {
+    /// Begins with a snapshot, of which the model hears record by record.
+    ///
+    /// - Returns: how many records of registrations and of suppressions the worker has read by that.
+    mutating func beginWithSnapshot(
+        _ number: Int
+    ) throws(SimulationFailure) -> (registrations: Int, suppressions: Int) {
+        // Some read everything, as ever.
+        guard !snapshots.isEmpty, snapshotDice.next(below: 5) > 0 else { return (0, 0) }
+        let snapshot = snapshots[Int(snapshotDice.next(below: UInt64(snapshots.count)))]
+        let worker = workers[number]!
+        let age = kafka.registrations.count - snapshot.registrations
+        tell("worker \(number) begins with a snapshot that is \(age) registrations old")
+        worker.pipeline.begin(with: try snapshot.load(worker.settings))
+        worker.pipeline.checkInvariants()
+        let now = time(of: number)
+        for record in kafka.suppressions.prefix(snapshot.suppressions) {
+            worker.hear(record, world: kafka, now: now)
+        }
+        for record in kafka.registrations.prefix(snapshot.registrations) {
+            worker.hear(record, world: kafka, now: now)
+        }
+        coverage.snapshotStarts += 1
+        return (snapshot.registrations, snapshot.suppressions)
+    }
+
+    /// A worker's index becomes a file with which any worker may begin.
+    mutating func keepIndex(_ number: Int) throws(SimulationFailure) {
+        snapshots.append(try SimulatedSnapshot(workers[number]!, kafka))
+        guard snapshots.count > 4 else { return }
+        snapshots.remove(at: Int(snapshotDice.next(below: UInt64(snapshots.count))))
+    }
+}
