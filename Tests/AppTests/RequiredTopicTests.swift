@@ -63,4 +63,25 @@ internal import Testing
         #expect(finding.problems.count == 2)
         #expect(finding.warnings.isEmpty)
     }
+
+    @Test
+    func `tombstones of registrations and suppressions last for two days, and for one at least`()
+        throws
+    {
+        for topic in RequiredTopic.all(try kafka()) {
+            let isRead = ["registrations", "suppressions"].contains { topic.name.hasSuffix($0) }
+            #expect(
+                topic.configuration["delete.retention.ms"] == (isRead ? "172800000" : nil),
+                "\(topic.name)")
+            for (milliseconds, isWarned) in [("86399999", isRead), ("86400000", false)] {
+                var finding = RequiredTopic.Finding()
+                var settings = topic.configuration
+                settings["delete.retention.ms"] = milliseconds
+                settings["min.insync.replicas"] = "2"
+                topic.compare(description(topic.name, settings), &finding)
+                #expect(finding.problems.isEmpty)
+                #expect(finding.warnings.isEmpty != isWarned, "\(topic.name)")
+            }
+        }
+    }
 }

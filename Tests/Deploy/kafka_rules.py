@@ -77,6 +77,8 @@ def topics(rendering):
         config = {"cleanup.policy": policy, "min.insync.replicas": 2}
         if "LogAppendTime" in besides:
             config["message.timestamp.type"] = "LogAppendTime"
+        if "delete.retention.ms` of two days" in besides:
+            config["delete.retention.ms"] = 172800000
         if "min.compaction.lag.ms` of an hour" in besides:
             config["min.compaction.lag.ms"] = 3600000
         wanted[topic] = config

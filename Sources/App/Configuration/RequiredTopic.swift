@@ -16,6 +16,9 @@ package struct RequiredTopic: Sendable {
     /// the tombstone of an older one before the owner has rewritten it. That takes seconds if the
     /// partition has an owner; the lag covers a fleet that is down.
     var compactionLag: Duration?
+    /// For how long tombstones stay, for the topics that a snapshot of the index is made of: it may
+    /// be half as old. Longer costs disk alone.
+    var tombstonesLast: Duration?
 
     package static func all(_ kafka: Configuration.Kafka) -> [RequiredTopic] {
         kafka.events.keys.sorted().map {
@@ -36,10 +39,11 @@ package struct RequiredTopic: Sendable {
             RequiredTopic(
                 name: kafka.topics.registrations, cleanupPolicy: "compact",
                 otherwise: "deletes registrations that are still in effect",
-                needsLogAppendTime: true),
+                needsLogAppendTime: true, tombstonesLast: snapshotTombstones),
             RequiredTopic(
                 name: kafka.topics.suppressions, cleanupPolicy: "compact",
-                otherwise: "deletes suppressions in effect, and dead tokens are sent pushes again"),
+                otherwise: "deletes suppressions in effect, and dead tokens are sent pushes again",
+                tombstonesLast: snapshotTombstones),
             RequiredTopic(
                 name: kafka.topics.deferred, cleanupPolicy: "compact",
                 otherwise: "deletes pushes that still wait", compactionLag: .seconds(3600)),
@@ -49,11 +53,19 @@ package struct RequiredTopic: Sendable {
         ]
     }
 
+    /// Two days, so that a worker that was down for a night and a morning need not read everything.
+    private static let snapshotTombstones = Duration.seconds(48 * 3600)
+    /// Kafka's default, a day: with less, a snapshot of last night is too old in the morning.
+    private static let leastTombstones = Duration.seconds(24 * 3600)
+
     package var configuration: [String: String] {
         var configuration = ["cleanup.policy": cleanupPolicy]
         if needsLogAppendTime { configuration["message.timestamp.type"] = "LogAppendTime" }
         if let compactionLag {
             configuration["min.compaction.lag.ms"] = "\(compactionLag.components.seconds * 1000)"
+        }
+        if let tombstonesLast {
+            configuration["delete.retention.ms"] = "\(tombstonesLast.components.seconds * 1000)"
         }
         return configuration
     }
@@ -114,6 +126,14 @@ package struct RequiredTopic: Sendable {
                 "\(name) has min.compaction.lag.ms=\(lag), and must have at least "
                     + "\(compactionLag.components.seconds * 1000): otherwise a deferred push may "
                     + "be lost")
+        }
+        if tombstonesLast != nil, let lasting = description.deleteRetention,
+            lasting < Self.leastTombstones
+        {
+            finding.warnings.append(
+                "\(name) has delete.retention.ms=\(lasting / .milliseconds(1)): a snapshot of the "
+                    + "index may be half as old at most, and a worker that needs longer than that "
+                    + "to read the topic can miss that a phone was removed")
         }
         let inSync = description.configuration["min.insync.replicas"].flatMap { Int($0) } ?? 2
         if description.replication < 3 || inSync < 2 {
