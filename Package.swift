@@ -317,7 +317,7 @@ let tests: [Target] = [
 let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
-        "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener",
+        "PushModel", "RecordFormats", "Intake", "Audience", "Delivery", "Pipeline", "HTTPListener",
         "Configuration", "Worker", "APNSSimulator", "RegistrarAccess", "RegistrarRules",
         "Importing", "Zlib", "Registrar", "SchemaCodecs",
         "SchemaRegistry", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",

@@ -14,7 +14,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case registrarPaths, registrarBodies, registrarBatches, registrarAttestBodies
     case registrarLists, registrarQueries, registrarMediaTypes
     case avroSchemas, avroValues, protobufSchemas, protobufValues, schemaFrames, registryAnswers
-    case jsonDocuments, imports
+    case jsonDocuments, imports, indexSnapshots
 
     /// - Throws: `BrokenPromise`.
     func run(_ input: UnsafeRawBufferPointer) throws {
@@ -54,6 +54,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .registryAnswers: try RegistryAnswersTarget.run(input)
         case .jsonDocuments: try JSONDocumentsTarget.run(input)
         case .imports: try ImportsTarget.run(input)
+        case .indexSnapshots: try IndexSnapshotsTarget.run(input)
         }
     }
 }
