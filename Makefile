@@ -38,7 +38,7 @@ FUZZ_SECONDS ?= $(or $(SECONDS),300)
 # default when empty.
 BENCH_ROUNDS ?= $(ROUNDS)
 LATENCY_SECONDS ?= $(SECONDS)
-bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-import bench-index bench-records \
+bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-import bench-index bench-start bench-records \
 	bench-scaling: export BENCH_ROUNDS := $(BENCH_ROUNDS)
 bench-latency bench-listeners bench-registrar bench-strangers: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
@@ -57,7 +57,7 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
 	check-mutations check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak soak-registrar bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-overload \
-	bench-import bench-index bench-records bench-scaling check-performance clean
+	bench-import bench-index bench-start bench-records bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -199,6 +199,9 @@ bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPT
 
 bench-import: deps ## Measure how long an import of registrations takes, and its memory (BENCH_ROUNDS=5, ROWS=1000000)
 	benchmarks/imports.py
+
+bench-start: deps ## Measure starts by replay, with a snapshot, after kill -9 (BENCH_ROUNDS=3, START_TOKENS='1000000 10000000')
+	benchmarks/start.py
 
 bench-records: deps ## Measure records in Avro and Protobuf beside JSON (BENCH_ROUNDS=5, RECORDS=500000)
 	benchmarks/records.py
