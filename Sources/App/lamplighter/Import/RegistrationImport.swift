@@ -230,11 +230,15 @@ final class RegistrationImport {
         try stream?.finish()
         let end = ContinuousClock.now + settings.followFor
         var heard = ContinuousClock.now
+        var isBehind: Bool
         repeat {
-            if try follow() > 0 { heard = .now }
-            try checkReader(since: max(heard, .now - .seconds(1)))
+            let count = try follow()
+            isBehind = reader.progress(topic: 0).remaining > 0
+            // Where all has been read, silence is no fault.
+            if count > 0 || !isBehind { heard = .now }
+            try checkReader(since: heard)
             usleep(50_000)
-        } while ContinuousClock.now < end || reader.progress(topic: 0).remaining > 0
+        } while ContinuousClock.now < end || isBehind
         try stream?.finish()
     }
 }
