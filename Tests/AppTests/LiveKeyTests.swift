@@ -17,7 +17,8 @@ internal import Testing
     private static let topic = "lamplighter.events"
     private static let app = "com.example.Home"
 
-    /// For each key another value than the default; those of the log are the program's to adopt.
+    /// For each key another value than the default. `log.level` and `log.format`, which are live too, are
+    /// adopted by the program.
     private static var values: [String: Any] {
         var values: [String: Any] = [
             "kafka.events.\(topic).app": app, "kafka.events.\(topic).kinds": ["door"],
@@ -120,6 +121,11 @@ internal import Testing
             slab: PushSlab(slots: plan.pipeline.slots))
         pipeline.advance(now: PlannerLoop.clock())
         return rules(plan, pipeline)
+    }
+
+    @Test func `none is missing here, and none is live by mistake`() {
+        let names = Self.paths.map { $0.joined(separator: ".") }
+        #expect(Set(names) == Set(Self.values.keys).union(["log.level", "log.format"]))
     }
 
     @Test func `a planner that runs goes by a changed one as if it had been started with it`()

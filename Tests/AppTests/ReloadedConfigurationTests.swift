@@ -88,35 +88,4 @@ import Testing
         let again = adopted.changes(to: new, adopted: adopted.adopting(new))
         #expect(again.map(\.description) == ["kafka.group: one -> two"])
     }
-
-    /// Whatever a row calls live must reach the worker: the plan is made of it again.
-    @Test func `a reload has the keys that a running worker goes by`() {
-        let live = Configuration.shape.flatMap(\.values).filter(\.form.isLive).map {
-            $0.path.filter { !$0.hasPrefix("<") }.joined(separator: ".")
-        }
-        let wire = PushType.allTypes.flatMap { type in
-            ["priority", "expiration"].map { "planning.wire.\(type.name).\($0)" }
-        }
-        let gaps = ["controls", "widgets", "background"].flatMap { type in
-            ["planning.minimumGap.\(type)", "planning.minimumGap.apps.\(type)"]
-        }
-        let budget = ["controls", "widgets", "background", "thin"].map {
-            "planning.budget.\($0)"
-        }
-        #expect(
-            Set(live)
-                == Set(
-                    [
-                        "kafka.events.app", "kafka.events.kinds", "kafka.events.classes",
-                        "kafka.events.ttl", "kafka.skip", "intake.recordBytesMax", "planning.ttl",
-                        "planning.payloadTTL", "planning.splitAbove", "delivery.attemptsMax",
-                        "delivery.guard.window", "delivery.guard.badShareMax",
-                        "delivery.guard.suppressionsPerMinuteMax", "delivery.deferredMax",
-                        "delivery.backoffMin", "delivery.backoffMax", "delivery.cooldownMin",
-                        "delivery.cooldownMax", "delivery.shutdownTimeout",
-                        "planning.restrictions", "planning.fanOutMax", "planning.spread",
-                        "planning.spreadAbove", "deadLetters.repeatAfter",
-                        "deadLetters.eventBytesMax", "log.level", "log.format",
-                    ] + wire + gaps + budget))
-    }
 }
