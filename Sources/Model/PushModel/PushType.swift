@@ -25,7 +25,7 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
 
     package static let controls = PushType(row: 0)
     package static let widgets = PushType(row: 1)
-    package static let background = PushType(row: 2)
+    @usableFromInline package static let background = PushType(row: 2)
     package static let alert = PushType(row: 3)
     package static let liveActivity = PushType(row: 4)
 
@@ -133,6 +133,7 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
 }
 
 /// How `apns-expiration` is filled in.
+@usableFromInline
 package enum ExpirationRule: UInt8, Sendable, BitwiseCopyable {
     /// The header is left out: Apple stores the push for up to 30 days.
     case none
