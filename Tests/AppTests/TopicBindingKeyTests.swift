@@ -9,6 +9,7 @@ internal import Testing
 
 @testable internal import Configuration
 @testable import Worker
+@testable import lamplighter
 
 @Suite struct `The keys of a topic binding` {
     /// What `lamplighter check` says of the event tests of a configuration.

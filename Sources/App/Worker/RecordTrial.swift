@@ -189,7 +189,7 @@ package struct RecordTrial {
         }
     }
 
-    static func lend<Found>(
+    package static func lend<Found>(
         _ key: [UInt8], _ value: [UInt8]?,
         _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer?) -> Result<Found, UselessRecord>
     ) -> Result<Found, UselessRecord> {

@@ -9,7 +9,7 @@ extension String {
     var remarkedSubject: String { printable + subjectRemark }
 
     /// What is odd about it, in parentheses; empty where nothing is.
-    var subjectRemark: String { oddity.map { " (\($0))" } ?? "" }
+    package var subjectRemark: String { oddity.map { " (\($0))" } ?? "" }
 
     private var oddity: String? {
         // Bytes that are no UTF-8 have become U+FFFD.

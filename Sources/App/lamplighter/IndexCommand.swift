@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Configuration
 import Entrypoint
 import Foundation
 import LinuxIO

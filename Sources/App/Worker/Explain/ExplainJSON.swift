@@ -25,7 +25,7 @@ package enum ExplainJSON {
     }
 
     /// The 16 hexadecimal digits of a token ID.
-    static func tokenID(_ number: UInt64) -> String {
+    package static func tokenID(_ number: UInt64) -> String {
         withUnsafeBytes(of: number.bigEndian) { Hexadecimal.encode($0) }
     }
 }

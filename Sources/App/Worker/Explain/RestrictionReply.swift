@@ -41,7 +41,7 @@ extension RestrictionReply {
     private var isConfigured: Bool { by == ConfiguredRestriction.by }
 
     /// What it means, and how to end it.
-    var sentence: String {
+    package var sentence: String {
         let author = isConfigured ? "The configuration" : "An operator"
         guard endedAt == nil else { return "\(author) \(past) \(about) of \(what) (\(details))." }
         let remedy =
@@ -50,7 +50,7 @@ extension RestrictionReply {
     }
 
     /// Part of a sentence about a push that was dropped.
-    var clause: String {
+    package var clause: String {
         let author = isConfigured ? "the configuration" : "an operator"
         let verb = endedAt == nil ? "drops" : past
         return "\(author) \(verb) \(about) of \(what) (\(details))"

@@ -65,6 +65,11 @@ package struct TokenReply: Codable, Sendable, Equatable {
     package struct Registration: Codable, Sendable, Equatable {
         package var installation: String
         package var handler: String
+
+        package init(installation: String, handler: String) {
+            self.installation = installation
+            self.handler = handler
+        }
     }
 
     package struct Shown: Codable, Sendable, Equatable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Configuration
+package import Configuration
 internal import KafkaLog
 internal import LinuxIO
 package import Logging

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import Importing
+import PushModel
 import Worker
 
 /// What became of the rows of an import.
