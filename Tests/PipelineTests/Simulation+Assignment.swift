@@ -28,7 +28,7 @@ extension Simulation {
                 registrations, from: begun.registrations, end: registrations.count)
                 + SimulatedKafka.compacted(
                     suppressions, from: begun.suppressions, end: suppressions.count)
-            : suppressions.dropFirst(begun.suppressions)
+            : Array(suppressions.dropFirst(begun.suppressions))
                 + registrations.dropFirst(begun.registrations)
         for record in replay { try worker.apply(record, world: kafka, now: now) }
         worker.registrationsRead = registrations.count
