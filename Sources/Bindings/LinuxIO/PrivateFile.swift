@@ -28,7 +28,7 @@ package final class PrivateFile {
     /// Nil if there is no such file.
     package static func open(path: String) throws(Problem) -> PrivateFile? {
         // A pipe would be waited for otherwise.
-        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        let descriptor = Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         if descriptor < 0, errno == ENOENT { return nil }
         guard descriptor >= 0 else { throw .system(.last("open")) }
         return try PrivateFile(descriptor)

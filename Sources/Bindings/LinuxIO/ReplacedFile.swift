@@ -20,7 +20,7 @@ package final class ReplacedFile {
     package init(path: String) throws(SystemError) {
         self.path = path
         let name = Self.temporary(path)
-        let descriptor = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .last("open") }
         self.descriptor = descriptor
         do throws(SystemError) {
