@@ -9,7 +9,7 @@ import PushModel
 import Rdkafka
 import Testing
 
-@Suite struct `A table that is read on` {
+@Suite struct `The continuation of a table` {
     private let fixture: KafkaFixture
 
     init() throws { fixture = try KafkaFixture(["registrations": 2, "suppressions": 1]) }

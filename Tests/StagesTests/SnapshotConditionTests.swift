@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import Audience
 
-@Suite struct `What a snapshot of the index must be` {
+@Suite struct `The conditions of a snapshot of the index` {
     private static let now = WallTime(milliseconds: 1_795_000_000_000)
 
     private static func conditions(

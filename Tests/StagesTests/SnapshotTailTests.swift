@@ -10,7 +10,7 @@ internal import Testing
 private typealias Fixture = AudienceFixture
 
 /// A log whose records Kafka compacts, and readers that begin at different places of it.
-@Suite struct `A snapshot and the records after it` {
+@Suite struct `A snapshot and its tail` {
     @Test(arguments: 1...40)
     func `a loaded index and its tail are what a replay of everything gives`(seed: Int) throws {
         var dice = AudienceDice(seed: UInt64(seed))
