@@ -107,7 +107,12 @@ internal import Testing
     private static func members(_ value: Any, _ name: String = "") -> [String] {
         let mirror = Mirror(reflecting: value)
         if mirror.displayStyle == .dictionary || mirror.displayStyle == .set {
-            return mirror.children.map { members($0.value, name).joined(separator: ", ") }.sorted()
+            // A gap or a budget of zero is none, whether it is said or not.
+            return mirror.children.map { members($0.value, name).joined(separator: ", ") }
+                .filter {
+                    !$0.hasSuffix("value = 0") && !$0.hasSuffix("_low = 0, \(name).value._high = 0")
+                }
+                .sorted()
         }
         guard !mirror.children.isEmpty else { return ["\(name) = \(value)"] }
         return mirror.children.flatMap { members($0.value, "\(name).\($0.label ?? "")") }

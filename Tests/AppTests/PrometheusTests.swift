@@ -29,6 +29,7 @@ internal import Testing
                 topic: "lamplighter.registrations", partitions: 1, unread: 3, age: .seconds(2))
         ]
         (status.index.recordsRead, status.index.elapsed) = (1, .seconds(4))
+        status.index.snapshotAge = .seconds(60)
         status.partitions = [
             WorkerStatus.Partition(topic: "lamplighter.events", partition: 0, lag: 5)
         ]

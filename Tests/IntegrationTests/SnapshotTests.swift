@@ -68,8 +68,7 @@ struct `A snapshot of the index on disk` {
     @Test func `a worker begins with what the one before has left, damaged files apart`()
         async throws
     {
-        let traffic = try Traffic(fleet, subjects: 50, tokensEach: 3)
-        try await traffic.begin()
+        _ = try Traffic(fleet, subjects: 50, tokensEach: 3)
         let first = try await runWorker()
         #expect(first.contains(Self.written) && !first.contains(Self.loaded))
         #expect(mode == 0o600)
@@ -97,9 +96,9 @@ struct `A snapshot of the index on disk` {
 
     @Test func `a worker that begins with a snapshot sends what everybody is owed`() async throws {
         let traffic = try Traffic(fleet, subjects: 50, tokensEach: 3)
-        try await traffic.begin()
         _ = try await runWorker()
         let worker = try start()
+        try await traffic.begin()
         try await traffic.emit(200)
         _ = try await traffic.delivered()
         let said = try await stop(worker)
@@ -109,8 +108,7 @@ struct `A snapshot of the index on disk` {
     @Test func `a keeper writes the index for workers, and again when something has changed`()
         async throws
     {
-        let traffic = try Traffic(fleet, subjects: 50, tokensEach: 3)
-        try await traffic.begin()
+        _ = try Traffic(fleet, subjects: 50, tokensEach: 3)
         let keeper = try start(["index", "keep"])
         try await eventually("the file", keeper) { mode == 0o600 }
         let worker = try await runWorker()

@@ -12,11 +12,15 @@ struct SimulatedSnapshot {
     var bytes: [UInt8]
     var registrations: Int
     var suppressions: Int
+    /// What its writer has read: of a compacted log that is less than what was in it, and a token's time of
+    /// registration, of which the greatest counts, can be another.
+    var heard: [SimulatedTableRecord]
 
     private final class Memory { var bytes: [UInt8] = [] }
 
     init(_ worker: SimulationWorker, _ kafka: SimulatedKafka) throws(SimulationFailure) {
         (registrations, suppressions) = (worker.registrationsRead, worker.suppressionsRead)
+        heard = worker.heard
         var positions = [TablePosition(next: 0, last: nil), TablePosition(next: 0, last: nil)]
         for record in kafka.registrations.prefix(registrations) {
             positions[Int(record.partition)].next = record.offset + 1
@@ -68,12 +72,7 @@ extension Simulation {
         worker.pipeline.begin(with: try snapshot.load(worker.settings))
         worker.pipeline.checkInvariants()
         let now = time(of: number)
-        for record in kafka.suppressions.prefix(snapshot.suppressions) {
-            worker.hear(record, world: kafka, now: now)
-        }
-        for record in kafka.registrations.prefix(snapshot.registrations) {
-            worker.hear(record, world: kafka, now: now)
-        }
+        for record in snapshot.heard { worker.hear(record, world: kafka, now: now) }
         coverage.snapshotStarts += 1
         return (snapshot.registrations, snapshot.suppressions)
     }

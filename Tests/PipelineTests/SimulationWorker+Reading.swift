@@ -35,6 +35,7 @@ extension SimulationWorker {
 
     /// The model learns of a record.
     func hear(_ record: SimulatedTableRecord, world: SimulatedKafka, now: Now) {
+        heard.append(record)
         if case .suppression = record.meaning {
             let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
             model.learned(token, suppression: time, now: now)

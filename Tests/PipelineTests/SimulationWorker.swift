@@ -42,6 +42,8 @@ final class SimulationWorker {
     /// By partition: what the owner before has left.
     var inherited: [SimulatedNote?] = []
     var registrationsRead = 0
+    /// The records of registrations and suppressions, in the order in which it has read them.
+    var heard: [SimulatedTableRecord] = []
     var suppressionsRead = 0
     var controlsRead = 0
     var restrictions = SimulatedRestrictions()
