@@ -96,7 +96,7 @@ struct RetiredWord: Sendable, CustomTestStringConvertible {
             pattern: "(?<![A-Za-z])[Tt]rail(s|ed|ing)?(?![a-z])|Trail(s|ed|ing)(?![a-z])",
             instead: "follow-up (a push to be sent once more after the one in flight)",
             allowed: [
-                "(?i)trailing[ _](zero|comma|slash|space|white|newline|closure|byte|garbage)"
+                "(?i)trailing([ _](zero|comma|slash|space|white|newline|closure|byte|garbage)|ZeroBitCount)"
             ],
             example: "absorbTrailing and what trails", legitimate: "trailing zero bytes, trailers"),
     ]

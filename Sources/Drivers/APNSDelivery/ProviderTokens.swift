@@ -112,7 +112,8 @@ package final class SigningKey: Sendable {
             throw .signature(error.description)
         }
         let token = ProviderToken(
-            jwt: Array(jwt.utf8), generation: (state.current?.generation ?? 0) + 1, keyGeneration: number)
+            jwt: Array(jwt.utf8), generation: (state.current?.generation ?? 0) + 1,
+            keyGeneration: number)
         state.schedule.minted(at: now)
         state.current = token
         return token

@@ -35,7 +35,8 @@ extension PlannerLoop {
         case .failure(let fault): fault.reason.map(snapshots.store.notWritten)
         case .success(let stamp):
             if SnapshotUse.isWorthless(stamp, after: snapshots.store.stamp()) { return }
-            let left = plan.live.shutdownTimeout - (now.monotonic - stopBegan) - Self.snapshotReserve
+            let left =
+                plan.live.shutdownTimeout - (now.monotonic - stopBegan) - Self.snapshotReserve
             let bytes = pipeline.indexFileBytes
             let needed = Duration.seconds(Double(bytes) / Self.snapshotBytesPerSecond)
             guard needed <= left else {
