@@ -86,7 +86,7 @@ class Named(unittest.TestCase):
                 ("lamplighter status --watch", None),
                 ("lamplighter topics create --partitions=3", None),
                 ("lamplighter stats", "lamplighter has no command stats"),
-                ("lamplighter registrations export", "lamplighter registrations has no command export"),
+                ("lamplighter registrations merge", "lamplighter registrations has no command merge"),
                 ("lamplighter emit --subject a", "lamplighter emit has no option --subject")):
             with self.subTest(command):
                 self.assertEqual(self.programs.problem(command), problem)
