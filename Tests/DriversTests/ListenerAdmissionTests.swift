@@ -3,6 +3,7 @@
 
 internal import FleetKit
 internal import Foundation
+internal import Glibc
 internal import HTTPListener
 internal import Synchronization
 internal import Testing
@@ -193,6 +194,46 @@ internal import Testing
         await fixture.end()
     }
 
+    @Test func `a crowd from where strangers come does not come before one from elsewhere`()
+        async throws
+    {
+        let latch = ListenerFixture.Latch()
+        let fixture = ListenerFixture(
+            priority: .normal,
+            admission: ListenerFixture.Admission { _ in
+                .admitted(HTTPAdmitted(caller: "", bodyBytesMax: 0, finding: ""))
+            }, latch: latch
+        ) { limits in
+            limits.connectionsMax = 400
+            limits.connectionsPerPeerMax = .max
+        }
+        let port = try fixture.port
+        func ask(_ path: String, from address: String) throws -> LoopbackClient {
+            let client = try LoopbackClient(from: address, port: port)
+            client.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return client
+        }
+        try ask("/first", from: "127.0.0.2").waitUntilClosed()
+        // While the listener's thread is held, they queue in the kernel.
+        let held = try ask("/here", from: "127.0.0.1")
+        try await waitUntil("the thread is held") {
+            fixture.questions.withLock { $0.last?.path == "/here" }
+        }
+        let crowd = try (0..<60).map { _ in try ask("/crowd", from: "127.0.0.2") }
+        let other = try ask("/other", from: "127.0.0.3")
+        latch.open()
+        try await waitUntil("an answer") {
+            fixture.questions.withLock { $0.contains { $0.path == "/other" } }
+        }
+        let before = fixture.questions.withLock { questions in
+            questions.prefix { $0.path != "/other" }.count { $0.path == "/crowd" }
+        }
+        // Four are opened at a time.
+        #expect(before < 10)
+        withExtendedLifetime((held, crowd, other)) {}
+        await fixture.end()
+    }
+
     @Test func `of one address's known connections those idle longest give way to its newcomers`()
         async throws
     {
@@ -350,4 +391,43 @@ internal import Testing
 private final class HeldConnection {
     let client: RawHTTPClient
     init(port: Int) throws { client = try RawHTTPClient(port: port) }
+}
+
+/// A connection from an address of one's choice in 127.0.0.0/8.
+private final class LoopbackClient {
+    private let descriptor: Int32
+
+    init(from address: String, port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        try call(address, 0, bind)
+        try call("127.0.0.1", port, connect)
+    }
+
+    deinit { close(descriptor) }
+
+    private func call(
+        _ host: String, _ port: Int,
+        _ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) throws {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = inet_addr(host)
+        let result = withUnsafeBytes(of: &address) { bytes in
+            let address = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            return function(descriptor, address, socklen_t(bytes.count))
+        }
+        guard result == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    }
+
+    func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        #expect(
+            Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+    }
+
+    func waitUntilClosed() {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        while recv(descriptor, &bytes, bytes.count, 0) > 0 {}
+    }
 }
