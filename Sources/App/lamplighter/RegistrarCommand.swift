@@ -9,7 +9,6 @@ import LinuxIO
 import Logging
 import Registrar
 import ServiceLifecycle
-import UnixSignals
 
 struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
     static let configuration = CommandConfiguration(
@@ -40,17 +39,7 @@ struct RegistrarCommand: AsyncParsableCommand, StopsInOrder {
         let registrar = try LamplighterRegistrar(
             configuration: configuration,
             build: ServiceBuild(version: Version.number, commit: Version.commit), logger: logger)
-        let limit: @Sendable () -> Duration = { LamplighterRegistrar.stopLimit }
-        let stop = try StopLimit(limit)
-        let group = ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: [
-                    .init(
-                        service: registrar, successTerminationBehavior: .gracefullyShutdownGroup)
-                ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-        try await group.run(endedBy: stop.requests)
-        Signals.ignore([SIGTERM, SIGINT])
-        stop.stopped()
-        logger.notice("stopped")
+        try await ServiceGroup.run(
+            registrar, stopping: LamplighterRegistrar.stopLimit, logger: logger)
     }
 }
