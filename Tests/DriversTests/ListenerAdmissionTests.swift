@@ -234,6 +234,20 @@ internal import Testing
         await fixture.end()
     }
 
+    @Test func `of strangers with a connection each the oldest give way`() async throws {
+        let fixture = Self.fixture { limits in
+            limits.connectionsMax = 40
+            limits.connectionsPerPeerMax = 40
+            limits.firstHeadTimeMax = .seconds(100)
+        }
+        let port = try fixture.port
+        let strangers = try (1...20).map { try LoopbackClient(from: "127.0.1.\($0)", port: port) }
+        // An eighth of the places is theirs.
+        try await waitUntil("fifteen are closed") { strangers.count(where: \.isClosed) == 15 }
+        #expect(strangers.suffix(5).allSatisfy { !$0.isClosed })
+        await fixture.end()
+    }
+
     @Test func `of one address's known connections those idle longest give way to its newcomers`()
         async throws
     {
@@ -424,6 +438,13 @@ private final class LoopbackClient {
         let bytes = Array(text.utf8)
         #expect(
             Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+    }
+
+    /// Whether the other end has closed the connection.
+    var isClosed: Bool {
+        var byte: UInt8 = 0
+        let count = recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT))
+        return count == 0 || count < 0 && errno != EAGAIN
     }
 
     func waitUntilClosed() {

@@ -59,7 +59,7 @@ internal import Testing
         }
         let isTaken = shares.take(for: "full", now: start)
         #expect(!isTaken)
-        #expect(shares.remembered <= PeerShares.rememberedMax)
+        #expect(shares.remembered <= shares.rememberedMax)
     }
 
     @Test func `a peer has its share of connections and no more, whatever room there is`() {

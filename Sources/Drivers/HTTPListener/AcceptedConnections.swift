@@ -102,29 +102,27 @@ final class AcceptedConnections: ChannelDuplexHandler {
         guard let context, !isEnding else { return }
         for channel in waiting?.givenUp(now: .now()) ?? [] { channel.close(promise: nil) }
         for _ in 0..<Self.openedAtOnce where channels.count < connectionsMax {
-            guard let channel = waiting?.next(mayBeDoubtful: { mayTakePlace(now: .now()) }) else {
-                break
-            }
+            let now = NIODeadline.now()
+            let takesPlace = newcomers?.takesPlace() == true
+            let channel = waiting?.next { !takesPlace || now >= placeTakenAt }
+            guard let channel else { break }
+            if takesPlace { tookPlace(now: now) }
             open(channel, context)
         }
         // NIO looks at its sockets once no task is due.
         if waiting?.count ?? 0 > 0 { opening.set(.milliseconds(1)) }
     }
 
-    /// Whether a doubtful newcomer may be opened now: not where another would have had no time to ask.
-    private func mayTakePlace(now: NIODeadline) -> Bool {
-        guard let newcomers, newcomers.takesPlace() else { return true }
-        guard now >= placeTakenAt else { return false }
+    /// The next doubtful newcomer waits, so that each stranger has some time to ask before its place is taken.
+    private func tookPlace(now: NIODeadline) {
         // What could not be opened while the thread was busy is made up for.
         placeTakenAt = max(placeTakenAt, now - TimeAmount(Self.timeToAsk / 10))
-        placeTakenAt = placeTakenAt + TimeAmount(Self.timeToAsk / newcomers.places)
-        return true
+        placeTakenAt = placeTakenAt + TimeAmount(Self.timeToAsk / (newcomers?.places ?? 1))
     }
 
-    /// With the 512 places that a registrar has for strangers it is five thousand newcomers a second.
     private static let timeToAsk = Duration.milliseconds(100)
 
-    /// Some 0.2 ms each.
+    /// So many that those who are open are answered between them.
     static let openedAtOnce = 4
 
     /// The other end's, which NIO does not know before the connection is open; nil if it has gone.

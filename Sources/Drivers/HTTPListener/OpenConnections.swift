@@ -137,7 +137,10 @@ final class OpenConnections: Sendable {
     // MARK: Who gives way
 
     private static func oldestStranger(_ state: State) -> ID? {
-        state.strangers.max { $0.value.count < $1.value.count }?.value.first
+        // Of addresses that have as many, the one whose first is the oldest: IDs count up.
+        state.strangers.max {
+            ($0.value.count, $1.value[0]) < ($1.value.count, $0.value[0])
+        }?.value.first
     }
 
     private static func longestIdle(_ state: State) -> ID? {

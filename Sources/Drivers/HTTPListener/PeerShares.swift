@@ -60,8 +60,9 @@ final class PeerShares: Sendable {
     /// A request's share of a second; nil where requests do not wait.
     private let interval: Duration?
 
-    /// How many peers are remembered for what they have asked after their last connection has ended.
-    static let rememberedMax = 1024
+    /// How many peers are remembered, those included that have no connection any more; at least twice as many
+    /// as there can be connections.
+    let rememberedMax: Int
     /// How many are remembered that were only ever refused. Where more come, each has its chance as
     /// others stay away: nobody's place is taken, or of a flood nobody would stay for ten seconds.
     static let refusedMax = 4096
@@ -84,6 +85,7 @@ final class PeerShares: Sendable {
         // Without any, those beyond the listener's bound wait in the system's queue.
         connectionsOfAnybodyMax = kept > 0 ? limits.connectionsMax - kept : .max
         interval = limits.requestsPerSecondMax.map { .seconds(1) / $0 }
+        rememberedMax = max(1024, 2 * limits.connectionsMax)
     }
 
     var remembered: Int { everybody.withLock { $0.peers.count + $0.refused.count } }
@@ -123,7 +125,7 @@ final class PeerShares: Sendable {
             }
             if everybody.peers[name] == nil {
                 everybody.refused[name] = nil
-                Self.forget(&everybody.peers)
+                forget(&everybody.peers, now: now)
             }
             peer.connections += 1
             peer.lastSeen = now
@@ -182,10 +184,11 @@ final class PeerShares: Sendable {
     private static let doubtfulFor = TimeAmount.seconds(10)
 
     /// Makes room for another peer. Those that have come again and again are forgotten last.
-    private static func forget(_ peers: inout [String: Peer]) {
+    private func forget(_ peers: inout [String: Peer], now: NIODeadline) {
         guard peers.count >= rememberedMax else { return }
         peers = peers.filter {
-            $0.value.connections > 0 || $0.value.lastSeen - $0.value.firstSeen >= regularAfter
+            $0.value.connections > 0 || now < $0.value.isDoubtfulUntil
+                || $0.value.lastSeen - $0.value.firstSeen >= Self.regularAfter
         }
         if peers.count >= rememberedMax { peers = peers.filter { $0.value.connections > 0 } }
     }
