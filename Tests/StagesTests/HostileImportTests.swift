@@ -76,6 +76,14 @@ internal import Testing
         } throws: {
             ($0 as? SourceProblem)?.reason == "it has no column 't', but token, seen, i, dead, s"
         }
+        // A row in its place may have a token, which is not shown.
+        let row = "7,\(String(repeating: "ab", count: 32)),2026-10-01\n"
+        #expect {
+            try Self.csv.read(row)
+        } throws: {
+            ($0 as? SourceProblem)?.reason
+                == "its first line has no names of columns: say them with --fields"
+        }
         #expect(throws: SourceProblem.self) { try Self.csv.read("t,t,seen,i,dead,s\n") }
         #expect(throws: SourceProblem.self) { try Self.csv.read("\"t,seen\"x\n") }
         #expect(try Self.csv.read("").isEmpty)

@@ -55,6 +55,14 @@ import Testing
         #expect(!desk.hasImports)
     }
 
+    @Test func `a partition that is not read yet may have imports`() {
+        var desk = Desk.owner()
+        desk.assigned(1, logEnd: 1)
+        #expect(desk.hasImports)
+        desk.caughtUp(1, now: Desk.now)
+        #expect(!desk.hasImports)
+    }
+
     @Test func `a partition that goes takes its imports along`() {
         var desk = Desk.owner()
         desk.take(Desk.record(nil, at: 0, owner: nil, handler: Self.handler))

@@ -128,6 +128,42 @@ internal import Testing
         #expect(world.ended().isEmpty)
     }
 
+    @Test func `an import that was seen after a removal stays, in whatever order they are read`() {
+        for isImportFirst in [true, false] {
+            var world = World()
+            if !isImportFirst { world.take("A", "default.device", nil, at: Self.early) }
+            world.take("A", "imported.device", Self.value("device", "0102", at: Self.late))
+            if isImportFirst { world.take("A", "default.device", nil, at: Self.early) }
+            #expect(world.ended().isEmpty)
+            world.take("A", "default.device", nil, at: Self.late)
+            #expect(world.ended() == ["A device"])
+        }
+    }
+
+    @Test func `a removal ends the import of its class, and none where that is not said`() {
+        var world = World()
+        world.take("A", "imported.device", Self.value("device", "0102", at: Self.early))
+        world.take("A", "Lights", nil)
+        world.take("A", "Lights", nil, tokenClass: "controls")
+        #expect(!world.ended().contains("A device"))
+        world.take("A", "Lights", nil, tokenClass: "device")
+        #expect(world.ended() == ["A device"])
+    }
+
+    @Test
+    func `imports that are forgotten are written again, and end with a registration all the same`()
+    {
+        var world = World()
+        world.watch = RegistrationWatch(seed: 7, forgetsImports: true) { SHA256Digest.of($0) }
+        for name in ["A", "B"] {
+            world.take(name, "imported.device", Self.value("device", "0102", at: Self.late))
+        }
+        #expect(world.judge(Self.row("B", seen: nil)) == .later)
+        world.take("A", "Any", Self.value("device", "0506", at: Self.early), at: Self.early)
+        #expect(world.ended() == ["A device"])
+        #expect(world.judge(Self.row("A")) == .registeredItself)
+    }
+
     @Test func `an import that is read after its installation's own registration has ended`() {
         var world = World()
         world.take("A", "Any", Self.value("device", "0506", at: Self.late))

@@ -13,15 +13,17 @@ package struct KnownInstallations: ~Copyable {
     package struct Seen: Hashable, Comparable, Sendable {
         package let seconds: UInt32
 
+        /// Of what was imported and is to be written again.
+        package static let forgotten = Seen(seconds: 1)
         /// Of a row that does not say when: earlier than any that does.
-        package static let unknown = Seen(seconds: 1)
+        package static let unknown = Seen(seconds: 2)
         package static let registered = Seen(seconds: .max)
 
         private init(seconds: UInt32) { self.seconds = seconds }
 
         package init(_ time: WallTime?) {
             let seconds = (time?.milliseconds ?? 0) / 1000
-            self.seconds = UInt32(clamping: max(1, min(seconds, Int64(UInt32.max - 1))))
+            self.seconds = UInt32(clamping: max(2, min(seconds, Int64(UInt32.max - 1))))
         }
 
         package static func < (one: Seen, other: Seen) -> Bool { one.seconds < other.seconds }
@@ -137,6 +139,6 @@ package struct KnownInstallations: ~Copyable {
 
 extension KnownInstallations.Seen {
     fileprivate init(clamped seconds: UInt32) {
-        self = seconds == .max ? .registered : Self(WallTime(milliseconds: Int64(seconds) * 1000))
+        self.init(seconds: seconds)
     }
 }

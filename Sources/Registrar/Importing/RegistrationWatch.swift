@@ -75,10 +75,12 @@ package struct RegistrationWatch: ~Copyable {
             classes.insert(named.tokenClass)
         }
         guard let value else {
-            // What it was of is not said; whatever was imported before is older.
-            for tokenClass in classes.isEmpty ? Self.classes : Array(classes) {
-                note(key, tokenClass, KnownInstallations.Seen(timestamp))
-            }
+            let seen = KnownInstallations.Seen(timestamp)
+            for tokenClass in classes { note(key, tokenClass, seen) }
+            // Of what class it was is not said: no row is written that was seen earlier, and what was imported
+            // stays, since it was hardly of the same.
+            guard classes.isEmpty else { return }
+            for tokenClass in Self.classes { known.note(known.name(key, tokenClass), seen) }
             return
         }
         guard let targets = (try? parser.parse(value).object)?["targets"]?.array else { return }
@@ -126,7 +128,11 @@ package struct RegistrationWatch: ~Copyable {
             ended[name] = Ended(key: key, tokenClass: tokenClass)
             return
         }
-        guard !forgetsImports, let record = try? parser.parse(value).object else { return }
+        guard !forgetsImports else {
+            known.note(name, .forgotten)
+            return
+        }
+        guard let record = try? parser.parse(value).object else { return }
         let time = record["registeredAt"]?.string.flatMap { WallTime(rfc3339: $0) }
         known.note(name, KnownInstallations.Seen(time ?? timestamp))
     }
@@ -136,8 +142,8 @@ package struct RegistrationWatch: ~Copyable {
     ) {
         let name = known.name(key, tokenClass)
         let before = known.note(name, seen)
-        // To end it once more than needed is no harm.
-        if let before, before != .registered {
+        // What was imported as seen after a removal stays. To end it once more than needed is no harm.
+        if let before, before != .registered, before <= seen {
             ended[name] = Ended(key: key, tokenClass: tokenClass)
         }
     }

@@ -133,6 +133,9 @@ package struct RowReader: ~Copyable {
         try body(line, .success(places.map { $0.flatMap { fields[$0] }.map { [$0] } ?? [] }))
     }
 
+    /// Shorter than a token in hexadecimal digits.
+    private static let nameBytesMax = 31
+
     private static func places(
         of wanted: [String], among names: [String], _ optional: Set<String>
     ) throws(SourceProblem) -> [Int?] {
@@ -143,6 +146,11 @@ package struct RowReader: ~Copyable {
         for column in wanted {
             let place = names.firstIndex(of: column)
             guard place != nil || optional.contains(column) else {
+                // What may be a row of data may have a token, which no error shows.
+                guard !names.contains(where: { $0.utf8.count > Self.nameBytesMax }) else {
+                    throw SourceProblem(
+                        reason: "its first line has no names of columns: say them with --fields")
+                }
                 let known = names.prefix(40).joined(separator: ", ").printable
                 throw SourceProblem(reason: "it has no column '\(column)', but \(known)")
             }
@@ -215,14 +223,15 @@ private enum JSONColumn {
             }
             return pointer
         }
-        let escaped = name.flatMap { character -> String in
-            switch character {
+        // By scalars: a letter of several can begin with one that is to be escaped.
+        let escaped = name.unicodeScalars.map { scalar in
+            switch scalar {
             case "~": "~0"
             case "/": "~1"
-            default: String(character)
+            default: String(scalar)
             }
         }
-        return JSONPointer("/" + String(escaped))!
+        return JSONPointer("/" + escaped.joined())!
     }
 
     func texts(in document: JSONValue, _ token: JSONValue?) throws(RowProblem) -> [String] {

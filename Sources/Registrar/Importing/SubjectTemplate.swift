@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import RecordFormats
+
 /// Makes subjects of a row's columns: `user-{id}`. A column with several texts makes several subjects,
 /// one without a text none. `{{` and `}}` stand for braces.
 package struct SubjectTemplate: Hashable, Sendable {
@@ -49,16 +51,28 @@ package struct SubjectTemplate: Hashable, Sendable {
     func subjects(_ texts: (String) -> [String]) throws(RowProblem) -> [String] {
         var subjects = [""]
         for part in parts {
-            switch part {
-            case .text(let text): for index in subjects.indices { subjects[index] += text }
-            case .column(let name):
-                let found = texts(name).filter { !$0.isEmpty }
-                guard subjects.count * found.count <= RowMapper.subjectsMax else {
-                    throw RowProblem("it makes more than \(RowMapper.subjectsMax) subjects")
+            let ends =
+                switch part {
+                case .text(let text): [text]
+                case .column(let name): texts(name).filter { !$0.isEmpty }
                 }
-                subjects = subjects.flatMap { subject in found.map { subject + $0 } }
+            guard subjects.count * ends.count <= RowMapper.subjectsMax else {
+                throw RowProblem("it makes more than \(RowMapper.subjectsMax) subjects")
             }
+            var longer: [String] = []
+            for subject in subjects {
+                for end in ends { longer.append(try Self.joined(subject, end)) }
+            }
+            subjects = longer
         }
         return subjects
+    }
+
+    /// Bounds each as it grows: a thousand long ones would be gigabytes.
+    private static func joined(_ one: String, _ other: String) throws(RowProblem) -> String {
+        guard one.utf8.count + other.utf8.count <= RecordLimits.subjectBytesMax else {
+            throw RowProblem("a subject is longer than \(RecordLimits.subjectBytesMax) bytes")
+        }
+        return one + other
     }
 }

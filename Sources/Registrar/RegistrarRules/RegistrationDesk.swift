@@ -203,8 +203,10 @@ package struct RegistrationDesk {
         partitions.filter(\.value.state.isOwned).keys.sorted()
     }
     package var registrations: Int { partitions.values.reduce(0) { $0 + $1.state.table.count } }
-    /// Whether a partition has something that was imported.
-    package var hasImports: Bool { handlers.imports > 0 }
+    /// Whether a partition has something that was imported, or may have it, since it is not read yet.
+    package var hasImports: Bool {
+        handlers.imports > 0 || partitions.values.contains { !$0.state.isOwned }
+    }
     package var bytes: Int { partitions.values.reduce(0) { $0 + $1.state.table.bytes } }
 
     package func owns(_ partition: Int32) -> Bool {
@@ -524,7 +526,10 @@ package struct RegistrationDesk {
         else { preconditionFailure("only the owner of a partition writes to it") }
         if let request, writes.count >= underWayMax { return answer(request, .busy) }
         lastTicket += 1
-        let isNew = summary != nil && pending[name] == nil && row(name, in: partition) == nil
+        let current = row(name, in: partition)
+        let isNew = summary != nil && pending[name] == nil && current == nil
+        // A tombstone says of what class the handler was, for whoever imports rows.
+        let tokenClass = (summary ?? pending[name]?.summary ?? current?.summary)?.tokenClass
         if isNew { partitions[partition]!.state.new[name.installation, default: 0] += 1 }
         writes[lastTicket] = Write(
             name: name, key: key, partition: partition, summary: summary, order: order,
@@ -537,7 +542,7 @@ package struct RegistrationDesk {
                 RegistrationWrite(
                     ticket: lastTicket, partition: partition,
                     key: key.recordKey(handler: name.handler), value: value,
-                    tokenClass: summary?.tokenClass, writer: writer, owner: owner, order: order)))
+                    tokenClass: tokenClass, writer: writer, owner: owner, order: order)))
     }
 
     private mutating func answer(_ request: RequestID, _ answer: Answer) {

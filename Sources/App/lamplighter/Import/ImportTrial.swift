@@ -37,6 +37,9 @@ struct ImportTrialOptions: ParsableArguments {
         guard (0...100).contains(trialRefusedMax) else {
             throw ValidationError("--trial-refused-max is a number from 0 to 100")
         }
+        guard !source.dryRun else {
+            throw ValidationError("--trial sends pushes, and --dry-run nothing: use one of the two")
+        }
         guard !source.files.contains("-") else {
             throw ValidationError(
                 "--trial reads the rows twice, which standard input does not allow: name files")
@@ -96,8 +99,8 @@ struct ImportTrial {
                     .unreadableInput,
                     "the trial has found no row to send a push to: nothing was written")
             }
-            // A dead token is refused in any case, and shows that key and app are right.
-            let sum = usesDead ? 0 : refused.values.reduce(gone, +)
+            // That a dead token is gone shows that key, app and environment are right; another refusal does not.
+            let sum = refused.values.reduce(usesDead ? 0 : gone, +)
             guard sum * 100 <= rows * refusedMax else {
                 throw Failure(
                     .unreadableInput,

@@ -111,6 +111,10 @@ final class JoinFile {
             let piece = try handle.read(upToCount: Self.lineBytesMax + 1) ?? Data()
             let line = Array(piece.prefix { $0 != UInt8(ascii: "\n") })
             if let pair = try pair(line, nil), pair.key == key { found.append(pair.subject) }
+            guard found.count <= RowMapper.subjectsMax else {
+                throw RowProblem(
+                    "its key has more than \(RowMapper.subjectsMax) lines in the join file")
+            }
             low += 1
         }
         return found

@@ -102,7 +102,7 @@ final class RegistrationImport {
                 watch.take(
                     key: record.key, value: record.value,
                     timestamp: WallTime(milliseconds: max(0, record.timestampMilliseconds)),
-                    tokenClass: record.value == nil ? nil : record.header("lamplighter-class"))
+                    tokenClass: record.header("lamplighter-class"))
             }
             sum += looked
             // The tombstone of an import that ended before comes after it, if the log has both still.
