@@ -97,6 +97,29 @@ import Testing
         reader.close(timeout: .seconds(5))
     }
 
+    /// As when the right to read is given only after the worker has started.
+    @Test func `a log that is refused at first is known again when it may be read`() async throws {
+        try fixture.write(10, to: "registrations", partition: 0)
+        let before = try await allRead()
+        let topicRefused: Int32 = 29
+        try fixture.kafka.perform(.fail(apiKey: 1, code: topicRefused, count: 3))
+        let reader = try TableReader(
+            settings: fixture.settings(["fetch.error.backoff.ms": "20"]),
+            topics: Self.topics, from: .positions(before), now: .current, logger: fixture.logger)
+        var now = Now.current
+        var warnings: [String] = []
+        try await waitUntil("the ends") {
+            _ = reader.poll(now: now, limit: 100) { _ in }
+            warnings += reader.takeWarnings().map(\.text)
+            now.monotonic = now.monotonic + .seconds(1)
+            return reader.isCaughtUp || reader.failure != nil
+        }
+        #expect(reader.failure == nil)
+        #expect(warnings.contains { $0.contains("may not read") }, "\(warnings)")
+        #expect(try positions(reader) == before)
+        reader.close(timeout: .seconds(5))
+    }
+
     @Test func `the ends of logs are told`() throws {
         try fixture.write(10, to: "registrations", partition: 1)
         let admin = try TopicAdmin(settings: fixture.settings(), logger: fixture.logger)

@@ -23,7 +23,11 @@ struct SimulatedSnapshot {
         heard = worker.heard
         var positions = [TablePosition(next: 0, last: nil), TablePosition(next: 0, last: nil)]
         for record in kafka.registrations.prefix(registrations) {
-            positions[Int(record.partition)].next = record.offset + 1
+            // Behind the last record the log has what is no record, as the end of a transaction.
+            positions[Int(record.partition)] = TablePosition(
+                next: record.offset + 2,
+                last: TablePosition.LastRecord(
+                    offset: record.offset, hash: StableHash.Value(high: 0, low: 0)))
         }
         let stamp = SnapshotStamp(
             cluster: "simulated",
@@ -32,7 +36,7 @@ struct SimulatedSnapshot {
                 SnapshotStamp.Table(topic: "suppressions", partitions: []),
             ], asOf: WallTime(milliseconds: 0),
             routing: PushPipeline.fingerprint(
-                routing: SimulationWorker.routing, settings: worker.settings))
+                routing: SimulationWorker.routing, settings: worker.settings), tombstonesLast: nil)
         let memory = Memory()
         do throws(SnapshotFault) {
             try worker.pipeline.writeIndex(stamp) { memory.bytes.append(contentsOf: $0) }

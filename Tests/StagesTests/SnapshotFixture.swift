@@ -26,7 +26,8 @@ struct SnapshotBytes {
                 topic: "suppressions",
                 partitions: [TablePosition(next: 7, last: nil)]),
         ],
-        asOf: WallTime(milliseconds: 1_795_000_000_000), routing: fingerprint(false))
+        asOf: WallTime(milliseconds: 1_795_000_000_000), routing: fingerprint(false),
+        tombstonesLast: .seconds(7200))
 
     static func fingerprint(_ allowKindWide: Bool) -> StableHash.Value {
         SnapshotStamp.fingerprint(of: AudienceFixture.routing, allowKindWide: allowKindWide)

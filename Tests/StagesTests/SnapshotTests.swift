@@ -89,7 +89,7 @@ private typealias Fixture = AudienceFixture
     @Test func `a file of another format says so before anything else`() throws {
         var file = try SnapshotBytes(Fixture.audience())
         file.bytes[8] = 9
-        #expect(file.refusal() == "it has format 9, and this version reads 1")
+        #expect(file.refusal() == "it has format 9, and this version reads 2")
         file.bytes[0] = 0
         #expect(file.refusal() == "it is no snapshot of an index")
     }
@@ -105,8 +105,8 @@ private typealias Fixture = AudienceFixture
         let file = try SnapshotBytes(audience)
         var hash = StableHash()
         file.bytes.withUnsafeBytes { hash.combine($0) }
-        #expect(IndexSnapshot.format == 1)
-        #expect(String(hash.finish().high, radix: 16) == "4d930d9cf48484c4")
+        #expect(IndexSnapshot.format == 2)
+        #expect(String(hash.finish().high, radix: 16) == "ea496ca3e76f8722")
     }
 }
 

@@ -8,7 +8,6 @@ import Foundation
 import LinuxIO
 import Logging
 import ServiceLifecycle
-import UnixSignals
 import Worker
 
 struct IndexCommand: ParsableCommand {
@@ -44,17 +43,7 @@ struct IndexCommand: ParsableCommand {
                 ])
             let keeper = try IndexKeeper(configuration: configuration, logger: logger)
             // A file of many gigabytes takes its time.
-            let stop = try StopLimit { .seconds(120) }
-            let group = ServiceGroup(
-                configuration: ServiceGroupConfiguration(
-                    services: [
-                        .init(
-                            service: keeper, successTerminationBehavior: .gracefullyShutdownGroup)
-                    ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-            try await group.run(endedBy: stop.requests)
-            Signals.ignore([SIGTERM, SIGINT])
-            stop.stopped()
-            logger.notice("stopped")
+            try await ServiceGroup.run(keeper, stopping: .seconds(120), logger: logger)
         }
     }
 }

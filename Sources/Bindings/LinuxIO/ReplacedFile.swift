@@ -20,16 +20,20 @@ package final class ReplacedFile {
     package init(path: String) throws(SystemError) {
         self.path = path
         let name = Self.temporary(path)
-        let descriptor = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        // A pipe would be waited for otherwise.
+        let flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
+        let descriptor = open(name, flags, 0o600)
         guard descriptor >= 0 else { throw .last("open") }
         self.descriptor = descriptor
         do throws(SystemError) {
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw .last("flock") }
             // Its writer may have put it in place between the two calls: it is another file then.
             var (opened, named) = (stat(), stat())
-            guard fstat(descriptor, &opened) == 0, lstat(name, &named) == 0 else {
-                throw .last("stat")
+            guard fstat(descriptor, &opened) == 0 else { throw .last("fstat") }
+            guard opened.st_mode & S_IFMT == S_IFREG else {
+                throw SystemError(call: "open", code: EEXIST)
             }
+            guard lstat(name, &named) == 0 || errno == ENOENT else { throw .last("lstat") }
             guard opened.st_ino == named.st_ino, opened.st_dev == named.st_dev else {
                 throw SystemError(call: "flock", code: EWOULDBLOCK)
             }
@@ -70,6 +74,11 @@ package final class ReplacedFile {
         guard folder >= 0 else { throw .last("open") }
         defer { close(folder) }
         guard fsync(folder) == 0 else { throw .last("fsync") }
+    }
+
+    /// Why no file of the folder can be replaced; nil if that is not known.
+    package static func problem(in folder: String) -> SystemError? {
+        access(folder, W_OK | X_OK) == 0 ? nil : .last("access")
     }
 
     private static func folder(of path: String) -> String {

@@ -79,9 +79,11 @@ package final class TableReader {
 
         /// The offset of the next record.
         var position: Int64 { max(received + 1, endedAt) }
-        /// The offset of the next record; nil if nothing is known of the log. A broker that refuses
+        /// The offset from which to read on; nil if nothing is known of the log. A broker that refuses
         /// the partition does not say where its log begins, so a known offset is better.
-        var offset: Int64? { received < 0 && !hasEnded ? nil : position }
+        var offset: Int64? {
+            awaited?.offset ?? (received < 0 && !hasEnded ? nil : position)
+        }
     }
 
     private var refusedPartitions = 0

@@ -20,14 +20,11 @@ struct IndexStart: ~Copyable {
     init(_ plan: WorkerPlan, logger: Logger) {
         guard let directory = plan.snapshotDirectory else { return }
         let store = SnapshotStore(directory: directory, logger: logger)
-        var use = SnapshotUse(store: store)
-        var asked: SnapshotConditions?
-        index = store.load(plan) {
-            asked = SnapshotConditions.ask(plan, logger: logger)
-            return asked
-        }
-        if let stamp = index?.stamp, let asked {
-            use.began(with: stamp, under: asked)
+        let conditions = SnapshotConditions.ask(plan, logger: logger)
+        var use = SnapshotUse(store: store, conditions)
+        if let conditions { index = store.load(plan, under: conditions) }
+        if let stamp = index?.stamp, let conditions {
+            use.began(with: stamp, at: conditions.now)
             tables = .positions(stamp.tables.map(\.partitions))
         }
         self.use = use

@@ -21,8 +21,9 @@ struct KeeperLoop: ~Copyable {
     private let stop: StopFlag
     private let logger: Logger
     private let epoll: Epoll
-    private let cluster: String?
-    private var unreadable = 0
+    private var cluster: String?
+    /// Records that could not be read, and how many of them the log has told.
+    private var (unreadable, told) = (0, 0)
     /// What the last snapshot had read.
     private var written: [SnapshotStamp.Table]?
     private var writeAt: MonotonicTime
@@ -66,10 +67,12 @@ struct KeeperLoop: ~Copyable {
             if now.monotonic >= watchAt { watch(now: now) }
             if let failure = tables.failure { throw failed(failure) }
             if !isBusy, tables.isCaughtUp {
-                if let lateness = snapshots.lateness(tables, now: now.wall) {
+                let newest = tables.newestTime(topic: WorkerPlan.registrationsTable)
+                if let lateness = snapshots.lateness(newest: newest, now: now.wall) {
                     snapshots.store.discard(lateness)
                     throw ServiceFailure.clientFailed("the index was begun too late: \(lateness)")
                 }
+                snapshots.tailWasRead()
                 if now.monotonic >= writeAt { write(now: now) }
             }
             if !isBusy {
@@ -81,7 +84,8 @@ struct KeeperLoop: ~Copyable {
     }
 
     private func failed(_ error: any Error) -> ServiceFailure {
-        if tables.isAnotherLog { snapshots.store.discard("\(error)") }
+        let isElsewhere = tables.isAnotherLog || tables.isOutsideLog && !tables.isCaughtUp
+        if isElsewhere, snapshots.begunWith != nil { snapshots.store.discard("\(error)") }
         return .clientFailed("cannot read the topic of registrations or suppressions: \(error)")
     }
 
@@ -105,15 +109,25 @@ struct KeeperLoop: ~Copyable {
         for warning in tables.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }
+        if unreadable > told {
+            logger.warning(
+                "records of registrations or suppressions cannot be read, so the index is without them",
+                metadata: ["records": .stringConvertible(unreadable)])
+            told = unreadable
+        }
     }
 
     /// Writes the index, if anything was read since the last time.
     private mutating func write(now: Now) {
         writeAt = now.monotonic + plan.snapshotEvery
-        guard
-            case .success(let stamp) = snapshots.stamp(plan, tables, cluster: cluster, now: now),
-            stamp.tables != written
-        else { return }
+        // Kafka may have been asked while it did not answer.
+        cluster = cluster ?? tables.clusterID
+        let stamp: SnapshotStamp
+        switch snapshots.stamp(plan, tables, cluster: cluster, now: now) {
+        case .failure(let fault): return fault.reason.map(snapshots.store.notWritten) ?? ()
+        case .success(let made): stamp = made
+        }
+        guard stamp.tables != written else { return }
         if snapshots.store.write(&pipeline, stamp, SnapshotStore.Manner()) {
             written = stamp.tables
         }

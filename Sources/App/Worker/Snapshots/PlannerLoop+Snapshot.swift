@@ -18,11 +18,13 @@ extension PlannerLoop {
     /// - Returns: whether the index is wrong.
     mutating func snapshotIsWrong(isComplete: Bool, now: Now) -> Bool {
         guard let snapshots, snapshots.begunWith != nil, consumer == nil else { return false }
-        let failure = tables.isAnotherLog ? tables.failure.map { "\($0)" } : nil
-        let lateness = isComplete ? snapshots.lateness(tables, now: now.wall) : nil
+        let isElsewhere = tables.isAnotherLog || tables.isOutsideLog
+        let failure = isElsewhere ? tables.failure.map { "\($0)" } : nil
+        let newest = tables.newestTime(topic: WorkerPlan.registrationsTable)
+        let lateness = isComplete ? snapshots.lateness(newest: newest, now: now.wall) : nil
         guard let reason = failure ?? lateness else { return false }
         snapshots.store.discard(reason)
-        self.snapshots = SnapshotUse(store: snapshots.store)
+        self.snapshots?.wasWrong()
         lifecycle.clientFailed("the index was begun with a snapshot that is wrong: \(reason)")
         return true
     }
@@ -35,6 +37,8 @@ extension PlannerLoop {
         case .failure(let fault): fault.reason.map(snapshots.store.notWritten)
         case .success(let stamp):
             if SnapshotUse.isWorthless(stamp, after: snapshots.store.stamp()) { return }
+            // That has read the disk.
+            let now = Self.clock()
             let left =
                 plan.live.shutdownTimeout - (now.monotonic - stopBegan) - Self.snapshotReserve
             let bytes = pipeline.indexFileBytes

@@ -11,6 +11,7 @@ internal import PushModel
 /// The file with the index (docs/snapshots.md). A snapshot that may not be used is thrown away, and one
 /// line of the log says why: the next start would find it no better.
 struct SnapshotStore: Sendable {
+    private let directory: String
     private let path: String
     private let logger: Logger
 
@@ -18,6 +19,7 @@ struct SnapshotStore: Sendable {
     static let fileName = "lamplighter-index"
 
     init(directory: String, logger: Logger) {
+        self.directory = directory
         path = directory + "/" + Self.fileName
         self.logger = logger
     }
@@ -25,16 +27,25 @@ struct SnapshotStore: Sendable {
     // MARK: Loading
 
     /// Reads the index, if there is one that may be used.
-    ///
-    /// - Parameter conditions: asks Kafka; nil if it does not answer. The file is kept then.
-    func load(
-        _ plan: WorkerPlan, under conditions: () -> SnapshotConditions?
-    ) -> LoadedIndex? {
+    func load(_ plan: WorkerPlan, under conditions: SnapshotConditions) -> LoadedIndex? {
         let begun = ContinuousClock.now
+        // One that turns out to be wrong must be thrown away, or each start would find it again.
+        if let problem = ReplacedFile.problem(in: directory) {
+            notUsed("its folder cannot be written: \(problem)")
+            return nil
+        }
         do throws(SnapshotFault) {
-            guard let file = try open() else { return nil }
+            guard let file = try open() else {
+                logger.notice(
+                    "there is no snapshot of the index: everything is read from Kafka",
+                    metadata: ["file": "\(path)"])
+                return nil
+            }
             let reader = try Self.reader(of: file)
-            guard let conditions = conditions() else { return nil }
+            if let doubt = conditions.doubt(of: reader.stamp) {
+                notUsed(doubt)
+                return nil
+            }
             if let refusal = conditions.refusal(of: reader.stamp) { throw SnapshotFault(refusal) }
             let loaded = try LoadedIndex(reader, routing: plan.routing, settings: plan.pipeline)
             logger.notice(
@@ -78,6 +89,13 @@ struct SnapshotStore: Sendable {
                 throw SnapshotFault("it cannot be read: \(error)")
             }
         }
+    }
+
+    /// - Parameter reason: part of a sentence whose subject is the snapshot, which stays where it is.
+    private func notUsed(_ reason: String) {
+        logger.warning(
+            "the snapshot of the index is not used, and everything is read from Kafka",
+            metadata: ["file": "\(path)", "cause": "\(reason)"])
     }
 
     /// Removes the snapshot.

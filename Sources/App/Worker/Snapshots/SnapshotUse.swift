@@ -13,26 +13,39 @@ struct SnapshotUse {
     private(set) var begunWith: SnapshotStamp?
     /// How old that was.
     private(set) var age: Duration?
-    /// When the records after it must have been read.
+    /// When the records after it must have been read; nil once they have.
     private var readBefore: WallTime?
+    /// For how long the tombstones of its topics lasted at the start; nil where Kafka did not say.
+    private let tombstonesLast: Duration?
 
-    init(store: SnapshotStore) { self.store = store }
+    /// - Parameter conditions: nil where Kafka has not answered.
+    init(store: SnapshotStore, _ conditions: SnapshotConditions?) {
+        self.store = store
+        tombstonesLast = conditions?.tombstonesLast
+    }
 
-    mutating func began(with stamp: SnapshotStamp, under conditions: SnapshotConditions) {
+    mutating func began(with stamp: SnapshotStamp, at now: WallTime) {
         begunWith = stamp
-        age = max(.zero, conditions.now - stamp.asOf)
-        readBefore = conditions.tombstonesLast.map {
+        age = max(.zero, now - stamp.asOf)
+        let lasting = [tombstonesLast, stamp.tombstonesLast].compactMap(\.self).min()
+        readBefore = lasting.map {
             stamp.asOf + SnapshotConditions.endOfReading(tombstonesLast: $0)
         }
     }
 
+    /// The records after the snapshot have been read in time.
+    mutating func tailWasRead() { readBefore = nil }
+
+    /// The index is not what the snapshot said.
+    mutating func wasWrong() { (begunWith, age, readBefore) = (nil, nil, nil) }
+
     /// Why the index cannot be trusted although everything was read; nil if it can.
     ///
-    /// - Parameter now: by this machine's clock; the brokers' counts where it is ahead.
-    func lateness(_ tables: TableReader, now: WallTime) -> String? {
-        guard let readBefore else { return nil }
-        let newest = tables.newestTime(topic: WorkerPlan.registrationsTable) ?? now
-        guard max(now, newest) >= readBefore else { return nil }
+    /// - Parameters:
+    ///   - newest: the time of the newest registration that was read since; nil if none was.
+    ///   - now: by this machine's clock; the brokers' counts where it is ahead.
+    func lateness(newest: WallTime?, now: WallTime) -> String? {
+        guard let readBefore, max(now, newest ?? now) >= readBefore else { return nil }
         return "reading what was written since has taken so long that Kafka may have removed "
             + "tombstones of it"
     }
@@ -58,9 +71,11 @@ struct SnapshotUse {
         guard let asOf = [newest, begunWith?.asOf].compactMap(\.self).max() else {
             return .failure(NotNow(reason: nil))
         }
+        // A record may have a time to come, from a producer's clock.
         return .success(
             SnapshotStamp(
-                cluster: cluster, tables: positions, asOf: asOf, routing: plan.snapshotFingerprint))
+                cluster: cluster, tables: positions, asOf: min(asOf, now.wall),
+                routing: plan.snapshotFingerprint, tombstonesLast: tombstonesLast))
     }
 
     struct NotNow: Error {
@@ -77,8 +92,8 @@ struct SnapshotUse {
         var records: Int64 = 0
         for (ours, theirs) in zip(stamp.tables, other.tables) {
             for (our, their) in zip(ours.partitions, theirs.partitions) {
-                guard our.next >= their.next else { return false }
-                records += our.next - their.next
+                // What the other has read beyond this one is no reason to replace it.
+                records += max(0, our.next - their.next)
             }
         }
         return records <= tailMax && stamp.asOf - other.asOf < youngMax

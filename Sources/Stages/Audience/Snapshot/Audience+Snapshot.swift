@@ -17,7 +17,7 @@ package import PushModel
 /// raises `format`**: a file of another format is not used.
 package enum IndexSnapshot {
     /// Raised with every change of what a file means.
-    package static let format: UInt32 = 1
+    package static let format: UInt32 = 2
 
     static let magic = Array("LAMPLIDX".utf8)
     static let preludeBytes = 24

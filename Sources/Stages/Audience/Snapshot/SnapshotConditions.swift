@@ -64,10 +64,30 @@ package struct SnapshotConditions: Sendable {
         return durations.contains(nil) ? nil : durations.compactMap(\.self).min()
     }
 
-    /// Why the snapshot may not be used; nil if it may. Part of a sentence whose subject is the
-    /// snapshot.
+    /// Why nobody can say at the moment whether the snapshot may be used; nil if it can be said. That is no
+    /// fault of the snapshot. Part of a sentence whose subject is the snapshot.
+    package func doubt(of stamp: SnapshotStamp) -> String? {
+        guard cluster != nil else { return "the cluster that it is of cannot be compared" }
+        guard tombstonesLast != nil else {
+            return "delete.retention.ms of its topics is not known: give this user the right "
+                + "DESCRIBE_CONFIGS on them"
+        }
+        let age = now - stamp.asOf
+        guard age >= .zero - Self.clockLagMax else {
+            return
+                "it is from the future: this machine's clock is \(Self.text(.zero - age)) behind "
+                + "the brokers'"
+        }
+        // The age is that of a registration: suppressions have the time of the worker that wrote them.
+        if let first = topics.first, first.hasBrokerTimes == false {
+            return "the times in \(first.name) are its producers', so nobody knows how old it is"
+        }
+        return nil
+    }
+
+    /// Why the snapshot may not be used, now or later; nil if it may, where there is no `doubt`. Part of a
+    /// sentence whose subject is the snapshot.
     package func refusal(of stamp: SnapshotStamp) -> String? {
-        guard let cluster else { return "the cluster that it is of cannot be compared" }
         guard stamp.cluster == cluster else { return "it is of another Kafka cluster" }
         guard stamp.routing == routing else {
             return "it was made with other apps, environments or settings"
@@ -78,11 +98,7 @@ package struct SnapshotConditions: Sendable {
         for (table, topic) in zip(stamp.tables, topics) {
             if let refusal = Self.refusal(of: table, in: topic) { return refusal }
         }
-        // The age is that of a registration: suppressions have the time of the worker that wrote them.
-        if let first = topics.first, first.hasBrokerTimes == false {
-            return "the times in \(first.name) are its producers', so nobody knows how old it is"
-        }
-        return refusal(ofTime: stamp.asOf)
+        return refusal(ofAgeOf: stamp)
     }
 
     private static func refusal(
@@ -97,25 +113,20 @@ package struct SnapshotConditions: Sendable {
             guard position.next <= log.upperBound else {
                 return "\(topic.name) ends before it in partition \(number)"
             }
-            guard position.next >= log.lowerBound else {
+            // Reading begins with the last record, by which the log is recognised.
+            guard position.last?.offset ?? position.next >= log.lowerBound else {
                 return "\(topic.name) has lost records after it in partition \(number)"
             }
         }
         return nil
     }
 
-    private func refusal(ofTime asOf: WallTime) -> String? {
-        guard let tombstonesLast else {
-            return "delete.retention.ms of its topics is not known: give this user the right "
-                + "DESCRIBE_CONFIGS on them"
+    private func refusal(ofAgeOf stamp: SnapshotStamp) -> String? {
+        guard let lasted = stamp.tombstonesLast else {
+            return "delete.retention.ms of its topics was not known when it was written"
         }
-        let age = now - asOf
-        guard age >= .zero - Self.clockLagMax else {
-            return
-                "it is from the future: this machine's clock is \(Self.text(.zero - age)) behind "
-                + "the brokers'"
-        }
-        let most = Self.ageMax(tombstonesLast: tombstonesLast)
+        let lasting = min(lasted, tombstonesLast ?? lasted)
+        let (age, most) = (now - stamp.asOf, Self.ageMax(tombstonesLast: lasting))
         guard age < most else {
             return "it is \(Self.text(age)) old, and may be \(Self.text(most)): half of "
                 + "delete.retention.ms"

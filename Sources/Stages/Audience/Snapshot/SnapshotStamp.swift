@@ -26,12 +26,19 @@ package struct SnapshotStamp: Equatable, Sendable {
     package var asOf: WallTime
     /// Of the routing and whatever else decides what a record becomes in the index.
     package var routing: StableHash.Value
+    /// For how long the tombstones of all tables lasted when its writer began; nil where Kafka did not say.
+    /// If that is raised later, those are gone all the same that were removed before.
+    package var tombstonesLast: Duration?
 
-    package init(cluster: String, tables: [Table], asOf: WallTime, routing: StableHash.Value) {
+    package init(
+        cluster: String, tables: [Table], asOf: WallTime, routing: StableHash.Value,
+        tombstonesLast: Duration?
+    ) {
         self.cluster = cluster
         self.tables = tables
         self.asOf = asOf
         self.routing = routing
+        self.tombstonesLast = tombstonesLast
     }
 
     /// Identifies the apps, routes and settings with which records are applied, each with its number.
@@ -61,6 +68,7 @@ extension SnapshotStamp {
     func write(to fields: inout FieldWriter) {
         fields.append(cluster)
         fields.append(asOf.milliseconds)
+        fields.append(tombstonesLast.map { $0.components.seconds &* 1000 } ?? -1)
         fields.append(routing.high)
         fields.append(routing.low)
         fields.append(UInt32(tables.count))
@@ -79,6 +87,8 @@ extension SnapshotStamp {
     init(from fields: inout FieldReader) throws(SnapshotFault) {
         cluster = try fields.text(most: Self.nameBytesMax)
         asOf = WallTime(milliseconds: try fields.int64())
+        let milliseconds = try fields.int64()
+        tombstonesLast = milliseconds < 0 ? nil : .milliseconds(milliseconds)
         routing = StableHash.Value(high: try fields.uint64(), low: try fields.uint64())
         tables = []
         for _ in 0..<(try fields.count(ofAtLeast: 8, most: Self.tablesMax)) {
