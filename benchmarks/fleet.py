@@ -39,7 +39,7 @@ class Fleet:
         self.apns, self.settings = apns or {}, settings or {}
         counts = {
             "events": partitions, "suppressions": 4, "deferred": deferred, "dead-letters": 1,
-            "controls": 1,
+            "restrictions": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
         topics = topics or {}
         counts.update((name, count) for name, (count, _) in topics.items())

@@ -77,7 +77,7 @@ done
 rm -rf run
 mkdir -p run
 
-topics=events:4,registrations:4,suppressions:4,deferred:4,dead-letters:1,controls:1
+topics=events:4,registrations:4,suppressions:4,deferred:4,dead-letters:1,restrictions:1
 start kafka "$lab" simulate kafka --topics "lamplighter.${topics//,/,lamplighter.}" \
     --bootstrap-file run/bootstrap
 start apns "$lab" simulate apns --address-file run/address --log run/pushes.ndjson \

@@ -272,7 +272,7 @@ package struct PushPipeline: ~Copyable {
         index.suppression(key: key, value: value, timestamp: timestamp, &state)
     }
 
-    /// A record of the controls topic was read.
+    /// A record of the restrictions topic was read.
     /// - Returns: why it was skipped, if it was.
     package mutating func restrictionRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?

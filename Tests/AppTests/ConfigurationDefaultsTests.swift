@@ -129,7 +129,7 @@ private let defaults = """
     kafka.topics.suppressions: lamplighter.suppressions
     kafka.topics.deferred: lamplighter.deferred
     kafka.topics.deadLetters: lamplighter.dead-letters
-    kafka.topics.controls: lamplighter.controls
+    kafka.topics.restrictions: lamplighter.restrictions
     kafka.events[lamplighter.events].decode: json
     kafka.events[lamplighter.events].subjects: []
     kafka.events[lamplighter.events].when: []

@@ -7,16 +7,23 @@ import Testing
 @testable import Worker
 
 @Suite struct `Former names of configuration keys` {
-    @Test func `each former key is read as that of today, and named to whoever wrote it`() throws {
-        let read = try configuration(
-            "index: {settle: 7s}", ["LAMPLIGHTER_KAFKA_TOPICS_VERDICTS": "old.verdicts"])
-        #expect(read.index.registrationGrace == .seconds(7))
-        #expect(read.kafka.topics.suppressions == "old.verdicts")
+    private static let variable = "LAMPLIGHTER_KAFKA_TOPICS_CONTROLS"
+
+    @Test func `a former key is read as that of today, and named to whoever wrote it`() throws {
+        let read = try configuration("kafka: {topics: {controls: old.topic}}", [:])
+        #expect(read.kafka.topics.restrictions == "old.topic")
         #expect(
             read.notices == [
-                "index.settle is called index.registrationGrace now: rename it",
-                "LAMPLIGHTER_KAFKA_TOPICS_VERDICTS is called LAMPLIGHTER_KAFKA_TOPICS_SUPPRESSIONS "
-                    + "now: rename it",
+                "kafka.topics.controls is called kafka.topics.restrictions now: rename it"
+            ])
+    }
+
+    @Test func `so is a former variable`() throws {
+        let read = try configuration("", [Self.variable: "old.topic"])
+        #expect(read.kafka.topics.restrictions == "old.topic")
+        #expect(
+            read.notices == [
+                "\(Self.variable) is called LAMPLIGHTER_KAFKA_TOPICS_RESTRICTIONS now: rename it"
             ])
     }
 
@@ -30,7 +37,7 @@ import Testing
 
     @Test func `a former key beside the key of today is a mistake`() {
         #expect(throws: InvalidConfiguration.self) {
-            try configuration("index: {settle: 7s, registrationGrace: 2s}", [:])
+            try configuration("kafka: {topics: {controls: old, restrictions: new}}", [:])
         }
     }
 
@@ -38,12 +45,12 @@ import Testing
         let read = try configuration(
             "",
             [
-                "LAMPLIGHTER_INDEX_SETTLE": "7s", "LAMPLIGHTER_INDEX_REGISTRATIONGRACE": "3s",
+                Self.variable: "old", "LAMPLIGHTER_KAFKA_TOPICS_RESTRICTIONS": "new",
             ])
-        #expect(read.index.registrationGrace == .seconds(3))
+        #expect(read.kafka.topics.restrictions == "new")
     }
 
     @Test func `a configuration without them says nothing`() throws {
-        #expect(try configuration("index: {registrationGrace: 3s}", [:]).notices.isEmpty)
+        #expect(try configuration("kafka: {topics: {restrictions: new}}", [:]).notices.isEmpty)
     }
 }

@@ -238,7 +238,7 @@ internal import Testing
         async throws
     {
         let script = try PlannerScript { kafka in
-            try kafka.perform(.leader(topic: "lamplighter.controls", partition: 0, broker: -1))
+            try kafka.perform(.leader(topic: "lamplighter.restrictions", partition: 0, broker: -1))
         }
         try await script.until("the registrations") {
             script.loop.tables.isCaughtUp(topic: 0) && script.loop.tables.isCaughtUp(topic: 1)
@@ -255,7 +255,7 @@ internal import Testing
         try await script.until("a push") { script.inFlight == 1 }
 
         try script.kafka.perform(
-            .leader(topic: "lamplighter.controls", partition: 0, broker: 1))
+            .leader(topic: "lamplighter.restrictions", partition: 0, broker: 1))
         try script.pause(topic: Self.plain)
         try await script.until("the pause") { script.row(Self.plain)?.isHeld == true }
         try await script.until("the end of the table") {

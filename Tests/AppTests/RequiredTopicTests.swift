@@ -21,7 +21,7 @@ internal import Testing
         #expect(
             RequiredTopic.compacted(kafka).map(\.name) == [
                 kafka.topics.registrations, kafka.topics.suppressions, kafka.topics.deferred,
-                kafka.topics.controls,
+                kafka.topics.restrictions,
             ])
         let names = RequiredTopic.all(kafka).map(\.name)
         #expect(names.contains(kafka.topics.deadLetters))

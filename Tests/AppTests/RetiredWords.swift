@@ -36,6 +36,11 @@ struct RetiredWord: Sendable, CustomTestStringConvertible {
             instead: "HTTPRequest",
             example: "HTTPQuestion"),
         RetiredWord(
+            word: "controls topic",
+            pattern: "(?i)topics?[. ]controls|controls[ -]topic|lamplighter\\.controls",
+            instead: "restrictions (the topic; controls are what is pushed)",
+            example: "kafka.topics.controls"),
+        RetiredWord(
             word: "foresee", pattern: "(?i)(?<!un)fore(see|saw)",
             instead: "prefetch",
             example: "keys are foreseen", legitimate: "an unforeseen end"),

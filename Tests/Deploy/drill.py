@@ -289,10 +289,10 @@ def mixed_fleet(drill):
     replace(drill, "worker-2", old)
     drill.register("fence-11", "00fc13b1", "6F21")
     show("(the new version, while the topic that it needs is missing)")
-    drill.tell_kafka("topicerr lamplighter.controls 3")
+    drill.tell_kafka("topicerr lamplighter.restrictions 3")
     drill.run("lamplighter check")
     drill.run("lamplighter run")
-    drill.tell_kafka("topicerr lamplighter.controls 0")
+    drill.tell_kafka("topicerr lamplighter.restrictions 0")
     for name in ("worker-1", "worker-2"):
         replace(drill, name, "lamplighter")
         drill.log("complete|assigned", 20, name)
@@ -303,7 +303,7 @@ def mixed_fleet(drill):
     drill.run(f"lamplighter explain --subject fence-11 {drill.urls()}")
     show("(back to the older version, first with a key that it does not know)")
     drill.configuration.write_text(drill.configuration.read_text().replace(
-        "    registrations:", "    controls: lamplighter.controls\n    registrations:"))
+        "    registrations:", "    restrictions: lamplighter.restrictions\n    registrations:"))
     try:
         told = subprocess.run([old, "run", "--config", drill.configuration], capture_output=True, text=True,
                               timeout=20, check=False, env=ENVIRONMENT)

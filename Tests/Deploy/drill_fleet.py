@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Surfaces")
 from processes import APP, ENVIRONMENT, KEY, PATIENCE, PROGRAMS, TEAM, Processes  # noqa: E402, F401
 
 # Of `-2` are those that replace others in a procedure.
-TOPICS = "events:4,registrations:4,suppressions:4,deferred:4,dead-letters:2,controls:2,registrations-2:8"
+TOPICS = "events:4,registrations:4,suppressions:4,deferred:4,dead-letters:2,restrictions:2,registrations-2:8"
 NEXT_KEY = "KLMNO12345"
 TOKEN = "00fc13aa"
 CONFIGURATION = """\

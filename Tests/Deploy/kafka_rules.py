@@ -112,7 +112,7 @@ def rights(rendering):
             ("topic", f"lamplighter.{topic}", operation) for topic, operations in (
                 ("registrations", ("Read", "Write")), ("suppressions", ("Read", "Write")),
                 ("dead-letters", ("Read",)), ("deferred", ("Read", "Write")),
-                ("controls", ("Read", "Write"))) for operation in operations}
+                ("restrictions", ("Read", "Write"))) for operation in operations}
         # A redrive writes again what could not be read.
         | {("topic", topic, "Write") for topic in rendering.events},
         "scaler": {("group", "lamplighter", "Describe")}

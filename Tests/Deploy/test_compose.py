@@ -236,7 +236,7 @@ class Programs(unittest.TestCase):
 
     def test_a_registration_and_a_push_travel_and_health_checks_see_their_programs(self):
         run = self.processes
-        names = ("events", "registrations", "suppressions", "deferred", "dead-letters", "controls")
+        names = ("events", "registrations", "suppressions", "deferred", "dead-letters", "restrictions")
         topics = ",".join(f"lamplighter.{name}:2" for name in names)
         run.start("kafka", "lamplighter-lab", "simulate", "kafka", "--topics", topics,
                   "--bootstrap-file", self.folder / "kafka")

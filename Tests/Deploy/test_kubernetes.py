@@ -152,7 +152,7 @@ class Chart(unittest.TestCase):
                   for each in rules.Rendering(rendered_with("{partitions: 24, strimzi: {enabled: true}}"))
                   .of("KafkaTopic")}
         self.assertEqual(topics, {"events": 24, "dead-letters": 24, "registrations": 12, "suppressions": 12,
-                                  "deferred": 12, "controls": 12})
+                                  "deferred": 12, "restrictions": 12})
 
     def test_the_chart_refuses_what_cannot_work(self):
         for text, complaint in (

@@ -55,7 +55,7 @@ class Procedure(unittest.TestCase):
         self.fleet.running["kafka"].stdin.flush()
 
     def test_a_worker_does_not_start_while_a_topic_that_it_reads_whole_is_missing(self):
-        for topic in ("registrations", "suppressions", "controls"):
+        for topic in ("registrations", "suppressions", "restrictions"):
             with self.subTest(topic):
                 # 3: UNKNOWN_TOPIC_OR_PARTITION, as a broker answers that makes no topics on demand.
                 self.tell_kafka(f"topicerr lamplighter.{topic} 3")

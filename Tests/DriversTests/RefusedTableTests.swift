@@ -36,16 +36,17 @@ import Testing
     @Test func `a refused request for its beginning is a refusal, and no topic made anew`()
         async throws
     {
-        let fixture = try KafkaFixture(["controls": 1])
+        let fixture = try KafkaFixture(["restrictions": 1])
         try refuse(fixture.kafka, count: 10)
         let reader = try fixture.reader(
-            ["controls"], properties: ["fetch.error.backoff.ms": "20"])
+            ["restrictions"], properties: ["fetch.error.backoff.ms": "20"])
         var now = Now.current
         let said = try await look(reader, times: 50, now: &now)
         #expect(reader.failure == nil)
-        #expect(said.contains { $0.contains("this user may not read topic 'controls'") }, "\(said)")
+        #expect(
+            said.contains { $0.contains("this user may not read topic 'restrictions'") }, "\(said)")
         // The right is given back when the refusals are used up.
-        try fixture.write(2, to: "controls")
+        try fixture.write(2, to: "restrictions")
         var rounds = 0
         while reader.recordsRead < 2 || !reader.isCaughtUp, rounds < 200 {
             rounds += 1
@@ -61,9 +62,9 @@ import Testing
     }
 
     @Test func `a right that is lost while the table is followed ends nothing`() async throws {
-        let fixture = try KafkaFixture(["controls": 1])
+        let fixture = try KafkaFixture(["restrictions": 1])
         let reader = try fixture.reader(
-            ["controls"], properties: ["fetch.error.backoff.ms": "20"])
+            ["restrictions"], properties: ["fetch.error.backoff.ms": "20"])
         try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             return reader.isCaughtUp

@@ -7,20 +7,20 @@ import Testing
 
 @Suite struct `A refused write` {
     @Test func `a missing right is named with its topic, and where rights are described`() {
-        let refused = RefusedWrite(topic: "controls", ErrorCode.topicAuthorizationFailed)
+        let refused = RefusedWrite(topic: "restrictions", ErrorCode.topicAuthorizationFailed)
         #expect(refused.isConfiguration)
         #expect(
             refused.description
-                == "Kafka does not allow this user WRITE on topic 'controls': see Rights in "
+                == "Kafka does not allow this user WRITE on topic 'restrictions': see Rights in "
                 + "docs/kafka.md")
     }
 
     @Test(arguments: [ErrorCode.unknownTopic, .unknownTopicOrPartition])
     func `a topic that is missing may be one without a right on it`(code: ErrorCode) {
-        let refused = RefusedWrite(topic: "controls", RdkafkaError(code))
+        let refused = RefusedWrite(topic: "restrictions", RdkafkaError(code))
         #expect(refused.isConfiguration)
         for words in [
-            "no topic 'controls', or hides it", "lamplighter topics create", "WRITE on it",
+            "no topic 'restrictions', or hides it", "lamplighter topics create", "WRITE on it",
             "Rights in docs/kafka.md",
         ] {
             #expect(refused.description.contains(words), "\(refused)")
@@ -28,9 +28,10 @@ import Testing
     }
 
     @Test func `another error is told in the library's words`() {
-        let refused = RefusedWrite(topic: "controls", ErrorCode.messageTooLarge)
+        let refused = RefusedWrite(topic: "restrictions", ErrorCode.messageTooLarge)
         #expect(!refused.isConfiguration)
-        #expect(refused.description.hasPrefix("Kafka refused the record for topic 'controls': "))
+        #expect(
+            refused.description.hasPrefix("Kafka refused the record for topic 'restrictions': "))
         #expect(refused.description.contains("MSG_SIZE_TOO_LARGE"))
     }
 }

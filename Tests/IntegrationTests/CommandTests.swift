@@ -298,7 +298,7 @@ struct `The command line` {
             "\(suppressions) has cleanup.policy=compact, and must have delete")
     }
 
-    @Test(.enabled(if: Fleet.testBootstrap != nil), arguments: ["registrations", "controls"])
+    @Test(.enabled(if: Fleet.testBootstrap != nil), arguments: ["registrations", "restrictions"])
     func `a worker does not start on a topic of which Kafka deletes what is in effect`(
         key: String
     ) async throws {

@@ -15,7 +15,7 @@ extension FleetTopics {
     static let partitionsEach: Int32 = 4
 
     static func ofTest() -> FleetTopics {
-        let names = Written.allCases.map { "\($0)" } + ["deferred", "dead-letters", "controls"]
+        let names = Written.allCases.map { "\($0)" } + ["deferred", "dead-letters", "restrictions"]
         return FleetTopics(
             prefix: "test-" + UUID().uuidString.prefix(8).lowercased(),
             partitions: names.map { ($0, Int(partitionsEach)) })

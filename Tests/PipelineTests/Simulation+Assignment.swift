@@ -35,8 +35,8 @@ extension Simulation {
         worker.suppressionsRead = suppressions.count
         if snapshotDice.next(below: 4) == 0 { try keepIndex(number) }
         // The index is complete only then, and a turn follows before the first event is read.
-        while worker.controlsRead < operators.controls.count { try readControl(number) }
-        if worker.controlsRead > 0 { try timers(number) }
+        while worker.restrictionsRead < operators.records.count { try readRestriction(number) }
+        if worker.restrictionsRead > 0 { try timers(number) }
         try perform(worker.lifecycle.indexCompleted(), number)
     }
 

@@ -12,14 +12,14 @@ extension Simulation {
         if !kafka.withheld.isEmpty, operators.chance(5) { try redrive() }
         guard operators.areRestricting, operators.chance(5) else { return }
         operators.command(now: now)
-        let record = operators.controls.last!
+        let record = operators.records.last!
         tell("an operator: \(record.scope), \(record.restriction?.action.description ?? "resume")")
     }
 
-    mutating func readControl(_ number: Int) throws(SimulationFailure) {
+    mutating func readRestriction(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
-        let record = operators.controls[worker.controlsRead]
-        worker.controlsRead += 1
+        let record = operators.records[worker.restrictionsRead]
+        worker.restrictionsRead += 1
         tell("worker \(number) reads that \(record.scope) is restricted or free")
         let problem = withBytes(record.key) { key in
             withBytes(record.value) { worker.pipeline.restrictionRecord(key: key, value: $0) }

@@ -17,9 +17,9 @@ extension Simulation {
     mutating func readTables(_ number: Int, limit: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         var left = min(limit, worker.pipeline.roomForRegistrations)
-        while left > 0, worker.controlsRead < operators.controls.count {
+        while left > 0, worker.restrictionsRead < operators.records.count {
             left -= 1
-            try readControl(number)
+            try readRestriction(number)
         }
         while left > 0, worker.suppressionsRead < kafka.suppressions.count {
             let record = kafka.suppressions[worker.suppressionsRead]

@@ -5,7 +5,7 @@ internal import PushModel
 internal import RecordFormats
 
 /// What operators do while workers run: they pause, drop and limit, and lift it again. Each worker
-/// reads of it in the controls topic, when it comes to it.
+/// reads of it in the restrictions topic, when it comes to it.
 struct SimulatedOperators {
     struct Record {
         let key: [UInt8]
@@ -15,7 +15,7 @@ struct SimulatedOperators {
         let restriction: Restriction?
     }
 
-    private(set) var controls: [Record] = []
+    private(set) var records: [Record] = []
     /// Whether they restrict anything in this life.
     let areRestricting: Bool
     private var dice: SplitMix64
@@ -51,7 +51,7 @@ struct SimulatedOperators {
     private mutating func lift(_ scope: Restriction.Scope) { append(scope, nil) }
 
     private mutating func append(_ scope: Restriction.Scope, _ restriction: Restriction?) {
-        controls.append(
+        records.append(
             Record(
                 key: RecordKey.restriction(scope),
                 value: restriction.map(RestrictionEncoder.value), scope: scope,
@@ -61,10 +61,10 @@ struct SimulatedOperators {
     /// What was asked for and not lifted, in the order of the topic.
     private var restricted: [Restriction.Scope] {
         var last: [Restriction.Scope: Int] = [:]
-        for (position, record) in controls.enumerated() { last[record.scope] = position }
-        return controls.indices
-            .filter { last[controls[$0].scope] == $0 && controls[$0].restriction != nil }
-            .map { controls[$0].scope }
+        for (position, record) in records.enumerated() { last[record.scope] = position }
+        return records.indices
+            .filter { last[records[$0].scope] == $0 && records[$0].restriction != nil }
+            .map { records[$0].scope }
     }
 
     private mutating func scope() -> Restriction.Scope {

@@ -40,7 +40,7 @@ extension SimulationWorker {
         }
     }
 
-    /// The pipeline has followed what the worker has read of the controls topic.
+    /// The pipeline has followed what the worker has read of the restrictions topic.
     /// - Parameter areNew: whether what is in force has changed by it.
     /// - Returns: how many walks have ended by it.
     func noteDroppedWalks(

@@ -45,7 +45,7 @@ final class SimulationWorker {
     /// The records of registrations and suppressions, in the order in which it has read them.
     var heard: [SimulatedTableRecord] = []
     var suppressionsRead = 0
-    var controlsRead = 0
+    var restrictionsRead = 0
     var restrictions = SimulatedRestrictions()
     var turns = TopicTurns(topics: SimulationWorker.topics.count)
     /// When each topic last began to wait for its turn.

@@ -33,7 +33,7 @@ class Registrars(Processes):
             "--topics", ",".join([
                 f"lamplighter.registrations:{self.PARTITIONS}", "lamplighter.events:4",
                 "lamplighter.suppressions:2", "lamplighter.deferred:2", "lamplighter.dead-letters:1",
-                "lamplighter.controls:1"]))
+                "lamplighter.restrictions:1"]))
         self.bootstrap = self.wait_for("Kafka", lambda: self.printed("bootstrap").strip())
         (self.folder / "peer").write_text("a-token-that-the-registrars-share\n")
         self.key = subprocess.run(

@@ -42,7 +42,7 @@ class Worker(Processes):
 
     def __init__(self, sampling=0):
         super().__init__()
-        names = "events:2,registrations:1,suppressions:1,deferred:1,dead-letters:1,controls:1"
+        names = "events:2,registrations:1,suppressions:1,deferred:1,dead-letters:1,restrictions:1"
         topics = ",".join("lamplighter." + topic for topic in names.split(","))
         self.start("kafka", "lamplighter-lab", "simulate", "kafka", "--topics", topics,
                    "--bootstrap-file", self.folder / "bootstrap")

@@ -62,7 +62,7 @@ extension Configuration {
             ("registrations", kafka.topics.registrations),
             ("suppressions", kafka.topics.suppressions),
             ("deferred", kafka.topics.deferred), ("deadLetters", kafka.topics.deadLetters),
-            ("controls", kafka.topics.controls),
+            ("restrictions", kafka.topics.restrictions),
         ]
         for (index, (key, topic)) in own.enumerated() {
             let path = ["kafka", "topics", key]

@@ -43,7 +43,7 @@ extension Configuration.Kafka {
         package var suppressions = "lamplighter.suppressions"
         package var deferred = "lamplighter.deferred"
         package var deadLetters = "lamplighter.dead-letters"
-        package var controls = "lamplighter.controls"
+        package var restrictions = "lamplighter.restrictions"
     }
 
     /// One record of an event topic.

@@ -92,7 +92,7 @@ extension Configuration.Kafka.Topics {
             .value("deferred", \.deferred, topic, "The topic of deferred pushes; compacted."),
             .value("deadLetters", \.deadLetters, topic, "The topic of dead letters."),
             .value(
-                "controls", \.controls, topic,
+                "restrictions", \.restrictions, topic,
                 "The topic of what operators pause, drop and limit; compacted."),
         ]
     }

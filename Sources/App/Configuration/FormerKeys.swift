@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Keys that had another name in an earlier release. The former name is still read, so that the
+/// Keys that had another name before. The former name is still read, so that the
 /// configuration need not change together with the upgrade; each use of one is logged at start.
 enum FormerKeys {
     static let all: [(former: [String], key: [String])] = [
-        (["index", "settle"], ["index", "registrationGrace"]),
-        (["kafka", "topics", "verdicts"], ["kafka", "topics", "suppressions"]),
-        (
-            ["delivery", "guard", "verdictsPerMinuteMax"],
-            ["delivery", "guard", "suppressionsPerMinuteMax"]
-        ),
+        (["kafka", "topics", "controls"], ["kafka", "topics", "restrictions"])
     ]
 
     /// Renames the variables of former keys. If a variable is set under both names, the new one

@@ -48,7 +48,7 @@ package struct RequiredTopic: Sendable {
                 name: kafka.topics.deferred, cleanupPolicy: "compact",
                 otherwise: "deletes pushes that still wait", compactionLag: .seconds(3600)),
             RequiredTopic(
-                name: kafka.topics.controls, cleanupPolicy: "compact",
+                name: kafka.topics.restrictions, cleanupPolicy: "compact",
                 otherwise: "deletes what operators have paused, and pushes go out again"),
         ]
     }

@@ -53,7 +53,7 @@ package struct WorkerPlan: Sendable {
     // Positions in `tableTopics` and `producedTopics`.
     static let registrationsTable = 0
     static let suppressionsTable = 1
-    static let controlsTable = 2
+    static let restrictionsTable = 2
     static let suppressionsProduced = 0
     static let deadLettersProduced = 1
     static let deferredProduced = 2
@@ -100,7 +100,7 @@ package struct WorkerPlan: Sendable {
             bindings: events.map(\.value),
             shutdownTimeout: configuration.delivery.shutdownTimeout,
             skipped: Set(configuration.kafka.skip))
-        tableTopics = [topics.registrations, topics.suppressions, topics.controls]
+        tableTopics = [topics.registrations, topics.suppressions, topics.restrictions]
         producedTopics = [topics.suppressions, topics.deadLetters, topics.deferred]
         shardBinding = live.bindings.firstIndex(where: \.holdsOwnEvents)
         if let shardBinding { producedTopics.append(eventTopics[shardBinding]) }
@@ -113,7 +113,7 @@ package struct WorkerPlan: Sendable {
         precondition(
             tableTopics[Self.registrationsTable] == topics.registrations
                 && tableTopics[Self.suppressionsTable] == topics.suppressions
-                && tableTopics[Self.controlsTable] == topics.controls
+                && tableTopics[Self.restrictionsTable] == topics.restrictions
                 && producedTopics[Self.suppressionsProduced] == topics.suppressions
                 && producedTopics[Self.deadLettersProduced] == topics.deadLetters
                 && producedTopics[Self.deferredProduced] == topics.deferred
@@ -140,7 +140,7 @@ package struct WorkerPlan: Sendable {
         case .registrations, .registrationRows: tableTopics[Self.registrationsTable]
         case .suppressions: tableTopics[Self.suppressionsTable]
         case .deferred: deferredTopic
-        case .restrictions: tableTopics[Self.controlsTable]
+        case .restrictions: tableTopics[Self.restrictionsTable]
         }
     }
 

@@ -134,7 +134,8 @@ struct ResumeCommand: AsyncParsableCommand {
         if let reason = try author.checkedReason() {
             headers.append((RestrictionHistory.reasonHeader, reason))
         }
-        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
+        let writer = try RecordWriter(
+            configuration, topics: [configuration.kafka.topics.restrictions])
         for scope in scopes {
             try writer.write(key: RecordKey.restriction(scope), value: nil, headers: headers)
             print("resumed \(scope), by \(TerminalText.visible(by))")

@@ -8,7 +8,7 @@ import PushModel
 import RecordFormats
 
 /// What operators have asked for, as far as Kafka has not compacted it away: the records of the
-/// controls topic, oldest first.
+/// restrictions topic, oldest first.
 struct RestrictionHistory {
     private(set) var changes: [ListedRestriction] = []
     private(set) var unreadable = 0
@@ -21,7 +21,8 @@ struct RestrictionHistory {
         var decoder = RestrictionDecoder()
         var found: [(time: Int64, change: ListedRestriction)] = []
         var unreadable = 0
-        try TopicSweep(configuration, topic: configuration.kafka.topics.controls).run { record in
+        try TopicSweep(configuration, topic: configuration.kafka.topics.restrictions).run {
+            record in
             do throws(UnreadableRecord) {
                 let (scope, restriction) = try decoder.decode(key: record.key, value: record.value)
                 let time = record.timestampMilliseconds

@@ -81,7 +81,8 @@ struct RestrictionDetails: ParsableArguments {
                     + (scope.isOfSubject ? "drop it, or pause the app" : "pause or drop it"))
         }
         let (by, reason) = (try author.name(), try author.checkedReason())
-        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
+        let writer = try RecordWriter(
+            configuration, topics: [configuration.kafka.topics.restrictions])
         // It is read before the record is written, which would else be what stands.
         let look = look(configuration)
         let notes = notes(of: action, scope, configuration, look.standing)

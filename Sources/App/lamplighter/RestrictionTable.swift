@@ -20,7 +20,7 @@ struct RestrictionTable {
     /// - Parameter timeMax: how long reading may take; nil for as long as Kafka sends something.
     init(_ configuration: Configuration, within timeMax: Duration? = nil) throws {
         let sweep = TopicSweep(
-            configuration, topic: configuration.kafka.topics.controls, within: timeMax)
+            configuration, topic: configuration.kafka.topics.restrictions, within: timeMax)
         var decoder = RestrictionDecoder()
         var found: [Restriction.Scope: Restriction] = [:]
         var unreadable = 0

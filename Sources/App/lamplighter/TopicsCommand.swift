@@ -19,7 +19,7 @@ struct TopicsCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Creates the topics that are missing, and waits until every broker has them.",
             discussion: """
-                Choose the partitions of compacted topics (registrations, suppressions, deferred, controls) for \
+                Choose the partitions of compacted topics (registrations, suppressions, deferred, restrictions) for \
                 years: never add any. With three replicas or more, min.insync.replicas is 2.
                 """)
 
@@ -101,7 +101,7 @@ struct TopicsCommand: ParsableCommand {
             abstract: "Says which topics are missing or set up so that records could be lost.",
             discussion: """
                 Whether a topic was given more partitions since it was made, nobody can see. Never \
-                add any to registrations, suppressions, deferred or controls.
+                add any to registrations, suppressions, deferred or restrictions.
                 """)
 
         @OptionGroup var options: ConfigurationOption
@@ -119,7 +119,7 @@ struct TopicsCommand: ParsableCommand {
             let topics = configuration.kafka.topics
             print(
                 "note    never add partitions to \(topics.registrations), \(topics.suppressions), "
-                    + "\(topics.deferred) or \(topics.controls): see docs/kafka.md")
+                    + "\(topics.deferred) or \(topics.restrictions): see docs/kafka.md")
             guard !isWrong else {
                 throw ExitCode(Failure.Status.configuration.rawValue)
             }

@@ -22,7 +22,7 @@ package struct FleetTopics: Sendable {
     ) -> FleetTopics {
         let usual = [
             ("events", 16), ("registrations", 16), ("suppressions", 4), ("deferred", 16),
-            ("dead-letters", 4), ("controls", 2),
+            ("dead-letters", 4), ("restrictions", 2),
         ]
         let further = partitions.filter { name, _ in !usual.contains { $0.0 == name } }
         return FleetTopics(

@@ -119,7 +119,7 @@ package struct WorkerConfiguration: Sendable {
             suppressions: \(topics.name(of: "suppressions"))
             deferred: \(topics.name(of: "deferred"))
             deadLetters: \(topics.name(of: "dead-letters"))
-            controls: \(topics.name(of: "controls"))
+            restrictions: \(topics.name(of: "restrictions"))
           events:
         \(lines(events.map { ($0.topic, $0.binding) }, indent: 4))
           properties:

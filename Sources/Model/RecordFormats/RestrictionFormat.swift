@@ -4,7 +4,7 @@
 package import PushModel
 internal import Simdjson
 
-// The controls topic's records: `Restriction`. Keys are `RecordKey.restriction`.
+// The restrictions topic's records: `Restriction`. Keys are `RecordKey.restriction`.
 
 extension RecordFormat {
     package static var restriction: RecordFormat {
@@ -49,7 +49,7 @@ extension RecordLimits {
     package static var operatorBytes: ClosedRange<Int> { 1...256 }
 }
 
-/// Reads records of the controls topic.
+/// Reads records of the restrictions topic.
 package struct RestrictionDecoder: ~Copyable {
     private var parser = JSONParser(bytesMax: 16 << 10)
 

@@ -5,7 +5,7 @@ internal import Delivery
 package import PushModel
 internal import RecordFormats
 
-/// What operators have paused, dropped and limited, by the records of the controls topic, and what
+/// What operators have paused, dropped and limited, by the records of the restrictions topic, and what
 /// the configuration has: what that means for each route goes to the `CircuitBreakers`, what it
 /// means for events to the `FanOut`.
 package struct Restrictions: ~Copyable {
@@ -60,7 +60,7 @@ package struct Restrictions: ~Copyable {
         isStale = true
     }
 
-    /// A record of the controls topic was read. `advance` makes it effective.
+    /// A record of the restrictions topic was read. `advance` makes it effective.
     mutating func read(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
     ) throws(UnreadableRecord) {

@@ -50,7 +50,7 @@ extension PlannerLoop {
         case WorkerPlan.suppressionsTable:
             return pipeline.suppressionRecord(
                 key: record.key, value: record.value, timestamp: timestamp)
-        case WorkerPlan.controlsTable:
+        case WorkerPlan.restrictionsTable:
             return pipeline.restrictionRecord(key: record.key, value: record.value)
         default: preconditionFailure("unknown table topic")
         }

@@ -31,7 +31,7 @@ extension PlannerLoop {
                 || tables.isCaughtUp(topic: WorkerPlan.registrationsTable)
                     && tables.isCaughtUp(topic: WorkerPlan.suppressionsTable),
             hasRestrictions: tables.isCaughtUp
-                || tables.isCaughtUp(topic: WorkerPlan.controlsTable), now: now.monotonic)
+                || tables.isCaughtUp(topic: WorkerPlan.restrictionsTable), now: now.monotonic)
         if snapshotIsWrong(isComplete: mayBegin, now: now) { return false }
         guard wasGivenUp != restrictionsWait.isGivenUp else { return mayBegin }
         if wasGivenUp {
@@ -44,7 +44,7 @@ extension PlannerLoop {
                 partitions, or the right to read it
                 """,
                 metadata: [
-                    "topic": "\(plan.tableTopics[WorkerPlan.controlsTable])",
+                    "topic": "\(plan.tableTopics[WorkerPlan.restrictionsTable])",
                     "waitedSeconds": .stringConvertible(RestrictionsWait.most.components.seconds),
                 ])
         }

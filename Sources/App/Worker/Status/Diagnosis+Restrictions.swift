@@ -34,7 +34,8 @@ extension Diagnosis {
                 "the worker has started without the restrictions, since their topic cannot be read: "
                     + "what operators have paused, dropped or limited is sent",
                 "restore the leaders of the topic's partitions, or the right to read it "
-                    + "(kafka.topics.controls); to stop pushes meanwhile use planning.restrictions")
+                    + "(kafka.topics.restrictions); to stop pushes meanwhile use planning.restrictions"
+            )
         }
         let sorted = status.restrictions.sorted { "\($0.key)" < "\($1.key)" }
         if sorted.count > Self.restrictionsNamed {

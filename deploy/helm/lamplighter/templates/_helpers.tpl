@@ -52,7 +52,7 @@ labels:
 
 {{/* The name of one of kafka.topics. */}}
 {{- define "lamplighter.topic" -}}
-{{- $names := dict "registrations" "lamplighter.registrations" "suppressions" "lamplighter.suppressions" "deferred" "lamplighter.deferred" "deadLetters" "lamplighter.dead-letters" "controls" "lamplighter.controls" -}}
+{{- $names := dict "registrations" "lamplighter.registrations" "suppressions" "lamplighter.suppressions" "deferred" "lamplighter.deferred" "deadLetters" "lamplighter.dead-letters" "restrictions" "lamplighter.restrictions" -}}
 {{- $kafka := .root.Values.config.kafka -}}
 {{ get (merge (dict) ($kafka.topics | default dict) $names) .key }}
 {{- end }}
