@@ -24,12 +24,16 @@ package struct WorkerLifecycle: Sendable {
     /// Whether the index is complete. Until then no event is read, since it would miss part of its
     /// audience.
     private var isIndexComplete = false
+    /// Of the topic of restrictions, at the start.
+    package var restrictionsWait = RestrictionsWait()
+    package let startedAt: MonotonicTime
     private let drainMax: Duration
 
     /// - Parameter drainMax: how long partitions that are given back may keep their group waiting.
     package init(drainMax: Duration, now: Now) {
         precondition(drainMax > .zero, "a drain without time gives back what has not ended")
         self.drainMax = drainMax
+        startedAt = now.monotonic
         schedule = TurnSchedule(now: now)
     }
 

@@ -56,7 +56,7 @@ extension PushPipeline {
         let line = PoolLine(pool, isPatient: false)
         let most = min(room.free, batch.count)
         guard most > 0, state.pushes.hasQueued(in: line) else { return (0, false) }
-        let taken = take(line, of: pool, most: most, into: batch, now: now)
+        let taken = take(line, most: most, into: batch, now: now)
         if taken > 0 { submit(UnsafeBufferPointer(rebasing: batch[..<taken]), false) }
         return (taken, taken == batch.count)
     }
@@ -73,7 +73,7 @@ extension PushPipeline {
             let most = min(room.most(of: part, shares[row]), batch.count)
             guard most > 0 else { continue }
             let line = part.isPatient ? patient : PoolLine(pool, isPatient: false)
-            let taken = take(line, of: pool, most: most, into: batch, now: now)
+            let taken = take(line, most: most, into: batch, now: now)
             if part.isPatient {
                 shares[row].patientWent(taken)
             } else {
@@ -95,11 +95,11 @@ extension PushPipeline {
     }
 
     private mutating func take(
-        _ line: PoolLine, of pool: PoolID, most: Int,
+        _ line: PoolLine, most: Int,
         into batch: UnsafeMutableBufferPointer<PushSlot>, now: Now
     ) -> Int {
         handover.take(
-            line, of: pool, into: UnsafeMutableBufferPointer(rebasing: batch[..<most]), &state,
-            &breakers, &deferral, &outbox, now: now)
+            line, into: UnsafeMutableBufferPointer(rebasing: batch[..<most]), &state,
+            &deferral, now: now)
     }
 }

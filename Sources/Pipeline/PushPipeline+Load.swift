@@ -13,22 +13,22 @@ package import PushModel
 extension PushPipeline {
     package var routing: RoutingTable { state.routing }
     package var audience: Audience { _read { yield state.audience } }
-    package var poolCount: Int { breakers.poolCount }
+    package var poolCount: Int { state.breakers.poolCount }
 
     /// Records to be produced, oldest first.
-    var records: [OutgoingRecord] { outbox.records }
+    var records: [OutgoingRecord] { state.outbox.records }
 
     /// Whether events may be split now. The owner sets it before events are read.
     package var shardBreaker: TopicBreakerState {
-        get { outbox.shardBreaker }
-        set { outbox.shardBreaker = newValue }
+        get { state.outbox.shardBreaker }
+        set { state.outbox.shardBreaker = newValue }
     }
 
     /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred`
     /// is left there.
     package var drain: Drain? {
-        get { deferral.drain }
-        set { deferral.drain = newValue }
+        get { state.drain }
+        set { state.drain = newValue }
     }
 
     // MARK: Bounds
@@ -48,13 +48,13 @@ extension PushPipeline {
     /// How many records or failures of one topic are unacknowledged, and about how many bytes they
     /// take up.
     package func waiting(for topic: RecordTopic) -> (records: Int, bytes: Int) {
-        outbox.waiting(for: topic)
+        state.outbox.waiting(for: topic)
     }
 
     /// Whether nothing waits, is in flight, or is unacknowledged.
     package var isIdle: Bool {
         state.pushes.freeSlots == state.pushes.slots && fanOut.walks.isEmpty && late.isEmpty
-            && outbox.isEmpty && deferral.ends.isEmpty
+            && state.outbox.isEmpty && deferral.ends.isEmpty
     }
 
     package typealias Load = PipelineLoad
@@ -66,8 +66,8 @@ extension PushPipeline {
             holders: state.tracker.holderCount,
             deferred: deferral.table.count - deferral.table.sentCount,
             forgotten: deferral.forgotten.count, pacedTokens: deferral.table.sentCount,
-            heldBack: deferral.table.heldBackCount, unacknowledged: outbox.unacknowledged,
-            refused: outbox.tickets.refused,
+            heldBack: deferral.table.heldBackCount, unacknowledged: state.outbox.unacknowledged,
+            refused: state.outbox.tickets.refused,
             payloadBytes: state.pushes.bodies.bytes)
     }
 
@@ -89,7 +89,7 @@ extension PushPipeline {
     /// While a drain lasts those that are spread over time stand still, and nothing may wait for
     /// them.
     private var movingWalks: Int {
-        fanOut.walks.count - (deferral.drain == nil ? 0 : fanOut.walks.pacedCount)
+        fanOut.walks.count - (state.drain == nil ? 0 : fanOut.walks.pacedCount)
     }
 
     /// The memory of each part in bytes. Some parts never shrink, so theirs is the peak so far.
@@ -100,8 +100,8 @@ extension PushPipeline {
             ("holders", state.tracker.bytes), ("recent_subjects", late.subjectBytes),
             ("recent_events", late.bytes), ("recent_registrations", late.registrationBytes),
             ("deferred", deferral.table.bytes),
-            ("payload_order", deferral.order.bytes + deferral.ends.bytes),
-            ("outbox", outbox.bytes), ("recent_outcomes", handover.recent.bytes),
+            ("payload_order", state.payloadOrder.bytes + deferral.ends.bytes),
+            ("outbox", state.outbox.bytes), ("recent_outcomes", handover.recent.bytes),
             ("correlations", state.correlations.bytes), ("traces", state.traces.bytes),
             ("pacing", state.pacing.bytes), ("budgets", state.budgets.bytes),
         ]
@@ -112,9 +112,9 @@ extension PushPipeline {
     package var counters: Counters {
         var counters = state.counters
         counters.take(state.tally, fanOut.tally, state.setAside)
-        counters.poolBreakersOpened = breakers.poolsOpened
-        counters.routeBreakersOpened = breakers.routesOpened
-        counters.payloadsForgotten = deferral.payloadsForgotten
+        counters.poolBreakersOpened = state.breakers.poolsOpened
+        counters.routeBreakersOpened = state.breakers.routesOpened
+        counters.payloadsForgotten = state.payloadOrder.forgotten + deferral.ends.dropped
         return counters
     }
 
@@ -157,13 +157,13 @@ extension PushPipeline {
     package var setAside: SetAsideTally { state.setAside }
 
     /// How many dead letters were written, by reason.
-    package var deadLetters: [LetterKind: Int] { outbox.written }
+    package var deadLetters: [LetterKind: Int] { state.outbox.written }
 
     /// Returns the events that have expired since the last call.
     package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.tally.takeExpired() }
 
     /// What has failed for good since the last call, one sample for each reason.
-    package mutating func takeFailures() -> [FailureSample] { outbox.failures.take() }
+    package mutating func takeFailures() -> [FailureSample] { state.outbox.failures.take() }
 
     /// The apps that have used up their kinds, by name, and how many rows have been taken without
     /// their kind since the start.
@@ -173,7 +173,7 @@ extension PushPipeline {
 
     /// How many answers have refused the pool's credential since the start.
     package func credentialRefusals(of pool: PoolID) -> Int {
-        breakers.credentialRefusals(of: pool)
+        state.breakers.credentialRefusals(of: pool)
     }
 
     /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
@@ -200,21 +200,21 @@ extension PushPipeline {
     }
 
     /// How often circuit breakers have opened since the start.
-    package var breakersOpened: Int { breakers.poolsOpened + breakers.routesOpened }
+    package var breakersOpened: Int { state.breakers.poolsOpened + state.breakers.routesOpened }
 
     /// The circuit breakers that let nothing through at the moment except their probes.
     package func trippedBreakers(now: Now) -> [TrippedBreaker] {
-        breakers.tripped(state.routing, now: now.monotonic)
+        state.breakers.tripped(state.routing, now: now.monotonic)
     }
 
     /// The phase of each circuit breaker of a pool in use, and of those of the routes that have ever
     /// opened.
     package var breakerPhases: [(of: BreakerOwner, phase: CircuitBreaker.Phase)] {
-        breakers.phases
+        state.breakers.phases
     }
 
     /// Whether the pool is to be reported.
-    package func isInUse(_ pool: PoolID) -> Bool { breakers.isInUse(pool) }
+    package func isInUse(_ pool: PoolID) -> Bool { state.breakers.isInUse(pool) }
 
     /// What became of events that were to be traced; nil if none are to be.
     package var traceCounts: TraceCounts? { state.traces.isOn ? state.traces.counts : nil }
@@ -225,12 +225,12 @@ extension PushPipeline {
     package mutating func takeSpans() -> [Span] { state.traces.takeFinished() }
 
     /// How many requests of the pool have failed since the last answer that was no fault.
-    package func faultsInARow(of pool: PoolID) -> Int { breakers.faultsInARow(of: pool) }
+    package func faultsInARow(of pool: PoolID) -> Int { state.breakers.faultsInARow(of: pool) }
 
     /// How long the pool has had pushes in flight of which APNs has answered none; nil if none is in
     /// flight, or the pool's breaker is not closed.
     package func silence(of pool: PoolID, now: Now) -> Duration? {
-        breakers.silence(of: pool, now: now.monotonic)
+        state.breakers.silence(of: pool, now: now.monotonic)
     }
 
     // MARK: Proof
@@ -248,15 +248,13 @@ extension PushPipeline {
     /// Traps unless every part agrees with itself, and claims and holders agree with each other: a
     /// holder without a claim would block its partition for ever.
     package func checkInvariants() {
-        breakers.checkInvariants()
         fanOut.checkInvariants()
         late.checkInvariants()
-        outbox.checkInvariants()
         deferral.checkInvariants()
         var claimed: Set<HolderID> = []
         fanOut.walks.forEachHold { claimed.insert($0.holder) }
         late.forEachHold { claimed.insert($0.holder) }
-        outbox.forEachHold { claimed.insert($0.holder) }
+        state.outbox.forEachHold { claimed.insert($0.holder) }
         deferral.table.forEachHold { claimed.insert($0.holder) }
         state.checkInvariants(claimed: claimed)
         precondition(pushesAddUp, "the pushes do not add up: \(counters), \(load)")

@@ -31,7 +31,7 @@ extension PushPipeline {
     /// Whether another event may be read: there is room for all that it could need.
     package var hasRoomForEvents: Bool {
         state.freeEventSlots > state.settings.sizes.immediateFanOutMax && !fanOut.walks.isFull
-            && late.isEmpty && outbox.roomForLetters(state) > 0
+            && late.isEmpty && state.roomForLetters() > 0
             && state.pushes.bodies.bytes < state.settings.sizes.payloadBytesMax
             && late.bytes < state.settings.sizes.recentEventBytesMax
     }
@@ -44,7 +44,7 @@ extension PushPipeline {
         return min(
             max(1, state.freeEventSlots / (2 * state.settings.sizes.immediateFanOutMax)),
             state.settings.sizes.fanOutsMax - fanOut.walks.count,
-            max(1, outbox.roomForLetters(state)))
+            max(1, state.roomForLetters()))
     }
 
     /// Whether hardly another event fits, by any of the bounds of `hasRoomForEvents`.
@@ -122,11 +122,11 @@ extension PushPipeline {
     /// Short when not one fits, and no earlier: only then does it show whether Kafka takes letters,
     /// and reading waits for them only while it does.
     private var letters: Level {
-        let room = outbox.roomForLetters(state)
+        let room = state.roomForLetters()
         return Level(
             isShort: room == 0,
             isHalfFree: room == .max
-                || outbox.letterBytes <= state.settings.sizes.wholeLetterBytesMax / 2
+                || state.outbox.letterBytes <= state.settings.sizes.wholeLetterBytesMax / 2
         )
     }
 

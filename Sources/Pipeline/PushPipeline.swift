@@ -23,10 +23,8 @@ package import SchemaCodecs
 /// work on.
 package struct PushPipeline: ~Copyable {
     var state: PipelineState
-    var breakers: CircuitBreakers
     var fanOut: FanOut
     var late: LateRegistrations
-    var outbox: Outbox
     var deferral: DeferredPushes
     var handover: Handover
     /// How the lines of each pool share the room for pushes.
@@ -43,15 +41,10 @@ package struct PushPipeline: ~Copyable {
     ) throws(TopicBindingError) {
         settings.check()
         state = PipelineState(routing: routing, settings: settings, slab: slab)
-        breakers = CircuitBreakers(
-            routing: routing, backoff: settings.live.breakerBackoff,
-            tokenBackoff: settings.live.retryBackoff, limits: settings.live.tokenGuard,
-            seed: settings.seed)
         let decoder = try EventDecoder(
             bindings: bindings, routing: routing, settings: settings.live.events, schemas: schemas)
         fanOut = FanOut(bindings: bindings, decoder: decoder, settings: settings)
         late = LateRegistrations(settings: settings)
-        outbox = Outbox(settings: settings)
         deferral = DeferredPushes(routing: routing, settings: settings)
         // Another seed than that of the breakers, or both would draw the same delays.
         handover = Handover(seed: settings.seed &+ 1)
@@ -76,7 +69,7 @@ package struct PushPipeline: ~Copyable {
         state.settings.check()
         if live.deadLetterRepeatAfter != former.deadLetterRepeatAfter {
             // Periods are in the order of their ends only as long as all are equally long.
-            outbox.tellRepeated(&state, now: .distantFuture, all: true)
+            state.tellRepeated(now: .distantFuture, all: true)
         }
         if live.budgets != former.budgets { state.budgets.adopt(live.budgets) }
         restrictions.adopt(live.restrictions)
@@ -87,7 +80,7 @@ package struct PushPipeline: ~Copyable {
             let gaps = state.pacing.longGaps
             deferral.table.gapsChanged { gaps[Int($0.rawValue)] }
         }
-        breakers.adopt(
+        state.breakers.adopt(
             backoff: live.breakerBackoff, tokenBackoff: live.retryBackoff,
             limits: live.tokenGuard)
     }
@@ -121,7 +114,7 @@ package struct PushPipeline: ~Copyable {
     /// `deferred`.
     package mutating func deferredReplayed(_ id: AssignmentID, now: Now) {
         guard deferral.assignments.isOpen(id) else { return }
-        deferral.replayed(id, &state, &outbox, now: now)
+        deferral.replayed(id, &state, now: now)
     }
 
     /// Partitions, of whichever topics, are no longer ours. Pushes for their events are still sent,
@@ -129,7 +122,7 @@ package struct PushPipeline: ~Copyable {
     /// for a partition that was given up before.
     package mutating func unassigned(_ ids: [AssignmentID]) {
         let ofDeferred = ids.filter { deferral.assignments.isOpen($0) }
-        if !ofDeferred.isEmpty { deferral.unassigned(ofDeferred, &state, &outbox) }
+        if !ofDeferred.isEmpty { deferral.unassigned(ofDeferred, &state) }
         for id in ids where state.tracker.isOpen(id) {
             fanOut.forgetWithheld(of: state.source(state.tracker.nextPosition(id)))
             state.tracker.close(id)
@@ -179,7 +172,7 @@ package struct PushPipeline: ~Copyable {
     /// that was read of it has ended, or, of `deferred`, Kafka knows what became of each announced
     /// push.
     package func isDrained(_ id: AssignmentID) -> Bool {
-        if deferral.assignments.isOpen(id) { return deferral.isDrained(id, outbox) }
+        if deferral.assignments.isOpen(id) { return deferral.isDrained(id, state) }
         return !state.tracker.isOpen(id) || state.tracker.isDrained(id)
     }
 
@@ -210,13 +203,20 @@ package struct PushPipeline: ~Copyable {
     ///   - header: looks up a header of the record; called only where a binding needs it.
     ///   - headers: all of them; called only for the dead letter of a record that cannot be read.
     package mutating func eventRecord(
-        _ record: EventRecord, of id: AssignmentID, offset: Int64, now: Now,
-        header: EventRecord.HeaderLookup,
+        _ record: EventRecord, of id: AssignmentID, now: Now, header: EventRecord.HeaderLookup,
         headers: () -> [(name: String, value: [UInt8])] = { [] }
     ) {
-        fanOut.read(
-            record, of: id, offset: offset, now: now, header: header, headers: headers,
-            &state, &late, &outbox, deferral)
+        fanOut.prefetchSubjects(&state)
+        state.countRead()
+        let position = state.tracker.received(id, offset: record.offset, now: now.monotonic)
+        let read = RecordRead(id: id, position: position, now: now)
+        do throws(UnreadableRecord) {
+            try fanOut.read(record, read, header: header, &state, &late)
+        } catch {
+            if error.isLeftOut { return fanOut.tally.ended(.filtered, topic: record.binding) }
+            let event = fanOut.unreadable(record, error, header: header, headers: headers)
+            fanOut.becomeLetter(event, read, &state)
+        }
     }
 
     // MARK: Canaries
@@ -246,16 +246,17 @@ package struct PushPipeline: ~Copyable {
     /// A record of the registrations topic was read. Offsets of a partition grow.
     /// - Returns: why it was skipped, if it was.
     package mutating func registrationRecord(
-        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
-        partition: Int32, offset: Int64, now: Now
+        _ record: TableRecord, now: Now
     ) -> UnreadableRecord? {
-        let problem = index.registration(key: key, value: value, timestamp: timestamp, &state)
-        state.witness.read(timestamp, now: now)
+        let problem = index.registration(
+            key: record.key, value: record.value, timestamp: record.timestamp, &state)
+        state.witness.read(record.timestamp, now: now)
         late.registrationRead(
-            problem == nil ? index.changes.registration : nil, partition: partition, offset: offset)
+            problem == nil ? index.changes.registration : nil, partition: record.partition,
+            offset: record.offset)
         if let problem { return problem.isLeftOut ? nil : problem }
         if !index.changes.isEmpty {
-            late.registrationApplied(index.changes, &fanOut, &state, deferral, now: now)
+            late.registrationApplied(index.changes, &fanOut, &state, now: now)
         }
         // Walks and late requests name kinds by number; what is remembered of events, by name.
         if state.audience.hasUnusedKinds, fanOut.walks.isEmpty, late.isEmpty {
@@ -296,7 +297,7 @@ package struct PushPipeline: ~Copyable {
 
     /// `deferred` has so many partitions. Until that is known they have one share of its room.
     package mutating func adopt(deferredPartitions partitions: Int) {
-        outbox.tickets.shares.adopt(partitions: partitions)
+        state.outbox.tickets.shares.adopt(partitions: partitions)
     }
 
     /// A record of `deferred` was read.
@@ -305,7 +306,7 @@ package struct PushPipeline: ~Copyable {
         _ record: DeferredRecord, of id: AssignmentID, now: Now
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
-            try deferral.read(record, of: id, &state, &outbox, breakers, now: now)
+            try deferral.read(record, of: id, &state, now: now)
         } catch {
             if error.isLeftOut { return nil }
             state.setAside.add(.deferred, error.code)
@@ -322,12 +323,12 @@ package struct PushPipeline: ~Copyable {
     /// A record of the partition of `deferredReading`. One that cannot be read was told of when it was
     /// read for the first time.
     package mutating func deferredReadAgain(_ record: DeferredRecord, now: Now) {
-        try? deferral.readAgain(record, &state, &outbox, breakers, now: now)
+        try? deferral.readAgain(record, &state, now: now)
     }
 
     /// The partition of `deferredReading` has no record between the last one and this offset.
     package mutating func deferredReadAgain(upTo offset: Int64, now: Now) {
-        deferral.readAgain(upTo: offset, &state, &outbox, now: now)
+        deferral.readAgain(upTo: offset, &state, now: now)
     }
 
     // MARK: Pushes go out
@@ -335,7 +336,7 @@ package struct PushPipeline: ~Copyable {
     /// Moves the walks that are under way by up to `steps` tokens, or until there is no room.
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
-        fanOut.advance(steps: steps, now: now, &state, deferral)
+        fanOut.advance(steps: steps, now: now, &state)
     }
 
     /// What became of a push that was handed over.
@@ -343,23 +344,22 @@ package struct PushPipeline: ~Copyable {
     @discardableResult
     package mutating func outcome(_ outcome: PushOutcome, now: Now) -> PoolID {
         handover.outcomeArrived(
-            outcome, areWalking: fanOut.walks.payloadWalks > 0, &state, &breakers, &deferral,
-            &outbox, now: now)
+            outcome, areWalking: fanOut.walks.payloadWalks > 0, &state, &deferral, now: now)
     }
 
     /// The pool signs with another key. If the old key had been refused, a probe is sent at once.
     package mutating func keyChanged(of pool: PoolID, now: Now) {
-        breakers.keyChanged(of: pool, now: now.monotonic)
+        state.breakers.keyChanged(of: pool, now: now.monotonic)
     }
 
     // MARK: Records are produced
 
     /// The records to be produced now, oldest first.
-    package mutating func takeRecords() -> [OutgoingRecord] { outbox.takeRecords() }
+    package mutating func takeRecords() -> [OutgoingRecord] { state.outbox.takeRecords() }
 
     /// Kafka has the record: what waited for it is released.
     package mutating func acknowledged(_ ticket: UInt64) {
-        let announced = outbox.acknowledged(ticket, &state.tracker)
+        let announced = state.outbox.acknowledged(ticket, &state.tracker)
         if let announced { deferral.announced(announced, ticket: ticket) }
     }
 
@@ -369,12 +369,12 @@ package struct PushPipeline: ~Copyable {
     /// the last record of its key.
     package mutating func refused(_ ticket: UInt64) {
         state.counters.recordsRefused += 1
-        guard let refused = outbox.refused(ticket) else { return }
-        if refused.suppression.map({ !state.isLatest($0) }) ?? deferral.isObsolete(refused) {
-            let withdrawn = outbox.acknowledged(ticket, &state.tracker)
+        guard let refused = state.outbox.refused(ticket) else { return }
+        if refused.suppression.map({ !state.isLatest($0) }) ?? deferral.isObsolete(refused, state) {
+            let withdrawn = state.outbox.acknowledged(ticket, &state.tracker)
             if let withdrawn { deferral.notAnnounced(withdrawn, ticket: ticket) }
         } else {
-            outbox.produceAgain(refused, &state.tracker)
+            state.outbox.produceAgain(refused, &state.tracker)
         }
     }
 
@@ -383,18 +383,18 @@ package struct PushPipeline: ~Copyable {
     /// given up.
     package mutating func tooLarge(_ ticket: UInt64) {
         state.counters.recordsRefused += 1
-        guard let deferred = outbox.tooLarge(ticket, &state) else { return }
+        guard let deferred = state.tooLarge(ticket) else { return }
         if let announced = deferred.announces {
             // The record that it is made of was not too large, so this one hardly is.
             state.counters.recordsAbandoned += 1
             return deferral.announced(announced, ticket: ticket)
         }
-        deferral.tooLarge(deferred, &state, &outbox)
+        deferral.tooLarge(deferred, &state)
     }
 
     /// Writes the letters whose time has come; all of them when the worker is about to stop.
     package mutating func flushDeadLetters(now: Now, all: Bool) {
-        outbox.flushLetters(&state, now: now, all: all)
+        state.flushLetters(now: now, all: all)
     }
 
     // MARK: Time
@@ -404,20 +404,20 @@ package struct PushPipeline: ~Copyable {
     package mutating func advance(now: Now) {
         handover.beginTurn()
         state.witness.look(now: now)
-        restrictions.advance(&state, &breakers, &fanOut, now: now)
-        breakers.earnQuotas(now: now.monotonic)
+        restrictions.advance(&state, &fanOut, now: now)
+        state.breakers.earnQuotas(now: now.monotonic)
         state.pushes.wake(now: now.monotonic)
-        breakers.lookForSilence(now: now.monotonic)
-        breakers.sweep(now: now.monotonic)
+        state.breakers.lookForSilence(now: now.monotonic)
+        state.breakers.sweep(now: now.monotonic)
         late.forget(&state, now: now)
-        deferral.order.forget(now: now.monotonic)
-        outbox.tickets.shares.look(now: now.monotonic)
-        late.sendOwed(&fanOut, &state, deferral, now: now)
-        fanOut.fanOutRefusedShards(&state, &outbox, now: now)
-        outbox.watchLetters(&state, now: now)
-        outbox.flushLetters(&state, now: now, all: false)
-        deferral.deferWhatWaits(&state, &outbox, breakers, now: now)
-        deferral.sendDue(&state, &outbox, breakers, now: now)
+        state.payloadOrder.forget(now: now.monotonic)
+        state.outbox.tickets.shares.look(now: now.monotonic)
+        late.sendOwed(&fanOut, &state, now: now)
+        fanOut.fanOutRefusedShards(&state, now: now)
+        state.watchLetters(now: now)
+        state.flushLetters(now: now, all: false)
+        deferral.deferWhatWaits(&state, now: now)
+        deferral.sendDue(&state, now: now)
         if state.traces.isFollowing {
             state.traces.sweep(now: now.monotonic, state.tracker, fanOut.walks)
         }
@@ -427,15 +427,15 @@ package struct PushPipeline: ~Copyable {
     /// whose time has come is left out: it waits for delivery to have room, which is a fact.
     package func nextDue(now: Now) -> MonotonicTime {
         if handover.isCutShort { return now.monotonic }
-        if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
+        if state.outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
         var due = min(
-            min(state.pushes.nextWake, outbox.letters.nextDue, outbox.repeated.nextDue),
+            min(state.pushes.nextWake, state.outbox.letters.nextDue, state.outbox.repeated.nextDue),
             min(
-                deferral.table.nextDue, breakers.nextDue(now: now.monotonic),
+                deferral.table.nextDue, state.breakers.nextDue(now: now.monotonic),
                 fanOut.nextPaced(state)))
         due = deferral.nextReading(now: now.monotonic).map { min(due, $0) } ?? due
         // What waits for a limit waits in a queue, or as a row whose time has come.
         guard state.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }
-        return min(due, breakers.nextQuota)
+        return min(due, state.breakers.nextQuota)
     }
 }

@@ -42,8 +42,9 @@ internal import Testing
         let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
             RegistrationEncoder.value(draft).withUnsafeBytes { value in
                 planner.loop.pipeline.registrationRecord(
-                    key: key, value: value, timestamp: planner.now.wall, partition: 0,
-                    offset: 0, now: planner.now)
+                    TableRecord(
+                        key: key, value: value, timestamp: planner.now.wall, partition: 0,
+                        offset: 0), now: planner.now)
             }
         }
         #expect(problem == nil)

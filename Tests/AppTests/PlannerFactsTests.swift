@@ -37,14 +37,14 @@ internal import Testing
         try await script.until("three pushes") { script.inFlight == 3 }
         try await script.rest()
         #expect(script.submitted(0).count == 1 && script.submitted(1).count == 2)
-        #expect(script.loop.outstanding.map { $0.reduce(0, +) } == [1, 2])
+        #expect(script.loop.delivery.outstanding.map { $0.reduce(0, +) } == [1, 2])
         script.answer(1)
         try await script.until("the fourth") { script.submitted(1).count == 1 }
         #expect(script.submitted(0).count == 1, "it has answered none")
         #expect(script.accepted == 2)
         script.answerAll()
         try await script.until("all") { script.accepted == 4 }
-        #expect(script.loop.outstanding.joined().allSatisfy { $0 == 0 })
+        #expect(script.loop.delivery.outstanding.joined().allSatisfy { $0 == 0 })
     }
 
     @Test func `a port is told which pushes are patient`() async throws {
@@ -58,7 +58,7 @@ internal import Testing
         #expect(script.patientCount == 1)
         script.answerAll()
         try await script.until("both have ended") { script.accepted == 2 }
-        #expect(script.loop.outstanding.joined().allSatisfy { $0 == 0 })
+        #expect(script.loop.delivery.outstanding.joined().allSatisfy { $0 == 0 })
     }
 
     @Test func `another port is first in each turn`() async throws {
@@ -135,7 +135,7 @@ internal import Testing
     {
         let script = try PlannerScript()
         try await script.start([(Self.plain, 0), (Self.deferred, 0), (Self.deferred, 1)])
-        #expect(script.loop.topicsOfEvents == [script.id(Self.plain): Self.plain])
+        #expect(script.loop.holds.topics == [script.id(Self.plain): Self.plain])
         #expect(script.loop.lifecycle.open.events == [script.id(Self.plain)])
         #expect(script.loop.lifecycle.open.deferred.count == 2)
         #expect(script.loop.pipeline.deferredAssignments.count == 2)
@@ -198,7 +198,7 @@ internal import Testing
         let old = script.id(Self.plain)
         script.revoke([(Self.plain, 0), (Self.orders, 0)], isLost: true)
         try await script.until("the loss") { script.row(Self.plain) == nil }
-        #expect(script.loop.topicsOfEvents.isEmpty && script.loop.lifecycle.open.events.isEmpty)
+        #expect(script.loop.holds.topics.isEmpty && script.loop.lifecycle.open.events.isEmpty)
         script.give([(Self.plain, 0)])
         try await script.until("the event again") {
             script.row(Self.plain).map { $0.assignment != old && $0.received == 0 } ?? false
@@ -295,7 +295,7 @@ internal import Testing
 
         script.wallAhead = .zero
         try await script.until("the push") { script.inFlight == 1 }
-        #expect(script.row(Self.plain)?.isHeld == false && script.loop.held.isEmpty)
+        #expect(script.row(Self.plain)?.isHeld == false && script.loop.waits.held.isEmpty)
         script.answerAll()
         try await script.until("its end") { script.accepted == 1 }
     }
@@ -305,7 +305,7 @@ internal import Testing
         for number in 1...3 { try script.event("s\(number)") }
         script.wallAhead = .seconds(86_400)
         try await script.start([(Self.plain, 0)])
-        #expect(script.loop.pipeline.counters.eventsExpired == 3 && script.loop.held.isEmpty)
+        #expect(script.loop.pipeline.counters.eventsExpired == 3 && script.loop.waits.held.isEmpty)
     }
 
     @Test func `a clock that is set right has deferred read again, and nothing was lost`()

@@ -43,7 +43,7 @@ internal import Testing
 
         try script.schemaArrives()
         try await script.until("the orders") { script.inFlight == 3 }
-        #expect(script.loop.held.isEmpty)
+        #expect(script.loop.waits.held.isEmpty)
         #expect(script.row(Self.orders)?.isHeld == false, "it is read on")
         #expect(script.row(Self.orders)?.isPaused == false)
         try script.order(4)
@@ -74,7 +74,7 @@ internal import Testing
     @Test func `a reload that skips the awaited record reads on without its schema`() async throws {
         let script = try await held()
         try script.reload(skip: "orders/0/0, orders/0/1")
-        try await script.until("the end of the hold") { script.loop.held.isEmpty }
+        try await script.until("the end of the hold") { script.loop.waits.held.isEmpty }
         #expect(script.skipped == 2 && script.inFlight == 0)
         #expect(script.row(Self.orders)?.isHeld == false)
         #expect(script.position(Self.orders) == 2)
@@ -88,7 +88,7 @@ internal import Testing
         }
         #expect(script.status.held.map(\.schema) == [1])
         try script.reload(skip: "orders/0/0, orders/0/1")
-        try await script.until("the end of the hold") { script.loop.held.isEmpty }
+        try await script.until("the end of the hold") { script.loop.waits.held.isEmpty }
         #expect(script.position(Self.orders) == 2)
         // The schema is wanted no more: nobody asks for it, so that the registry is not either.
         let asked = script.schemaLookups
@@ -114,7 +114,7 @@ internal import Testing
         try script.pause(topic: Self.orders)
         try await script.until("the second pause") { script.row(Self.orders, 1)?.isHeld == true }
         try script.schemaArrives()
-        try await script.until("what was kept") { script.loop.held.isEmpty }
+        try await script.until("what was kept") { script.loop.waits.held.isEmpty }
         try await script.rest()
         #expect(script.row(Self.orders)?.isHeld == true, "the topic is paused")
         try script.pause(topic: Self.orders, false)
@@ -129,7 +129,7 @@ internal import Testing
         let old = script.id(Self.orders)
         script.revoke([(Self.orders, 0), (Self.orders, 1), (Self.plain, 0)])
         try await script.until("the end of the drain") { script.row(Self.orders) == nil }
-        #expect(script.loop.held.isEmpty && script.loop.topicsOfEvents.isEmpty)
+        #expect(script.loop.waits.held.isEmpty && script.loop.holds.topics.isEmpty)
         #expect(script.position(of: old) == nil)
         try script.schemaArrives()
         script.give([(Self.orders, 0)])
@@ -180,7 +180,7 @@ internal import Testing
         script.loop.lifecycle.restartNeeded()
         script.passed += .seconds(60)
         try await script.until("the restart") { script.row(Self.orders) == nil }
-        #expect(script.loop.held.isEmpty)
+        #expect(script.loop.waits.held.isEmpty)
         try script.schemaArrives()
         script.give([(Self.orders, 0)])
         try await script.until("the orders") { script.inFlight == 2 }
@@ -190,7 +190,8 @@ internal import Testing
 extension PlannerScript {
     /// The offsets that are kept of partition 0 of `orders`.
     var keptOffsets: [Int64] {
-        row(Self.orders).flatMap { loop.held.partitions[$0.assignment] }?.records.map(\.offset)
+        row(Self.orders).flatMap { loop.waits.held.partitions[$0.assignment] }?.records.map(
+            \.offset)
             ?? []
     }
 

@@ -16,8 +16,8 @@ internal import Testing
         let planner = try PlannerLoopFixture()
         let now = planner.now
         let route = RouteID(rawValue: 0)
-        let pool = planner.loop.pipeline.breakers.pool(of: route)
-        planner.loop.pipeline.breakers.credentialRefused(
+        let pool = planner.loop.pipeline.state.breakers.pool(of: route)
+        planner.loop.pipeline.state.breakers.credentialRefused(
             route, .invalidProviderToken, now: now.monotonic)
         func probeIn() throws -> Duration {
             try #require(planner.loop.pipeline.trippedBreakers(now: now).first?.probeIn)

@@ -102,7 +102,7 @@ internal import Testing
     ) throws {
         let planner = try PlannerLoopFixture()
         let id = AssignmentID(ordinal: 0, epoch: 1)
-        let said = planner.loop.cluster
+        let said = planner.loop.readers.cluster
         let own = try #require(said)
         planner.take(
             .assigned([
@@ -134,7 +134,7 @@ internal import Testing
                 EventRecord(
                     binding: 0, key: nil, value: value,
                     timestamp: WallTime(milliseconds: planner.now.wall.milliseconds)),
-                of: id, offset: 0, now: planner.now
+                of: id, now: planner.now
             ) { _ in nil }
         }
         planner.loop.produceRecords(now: planner.now)

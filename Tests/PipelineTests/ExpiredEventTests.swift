@@ -18,7 +18,7 @@ internal import Testing
                 let record = EventRecord(
                     binding: 0, key: key, value: value, timestamp: writtenAt)
                 fixture.pipeline.eventRecord(
-                    record, of: fixture.assignment, offset: 0, now: fixture.now
+                    record, of: fixture.assignment, now: fixture.now
                 ) { _ in nil }
             }
         }

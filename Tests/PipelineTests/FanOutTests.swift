@@ -152,7 +152,7 @@ internal import Testing
         fixture.event("hot")
         fixture.refuseRecords()
         for count in 1...2 {
-            fixture.fanOut.fanOutRefusedShards(&fixture.state, &fixture.outbox, now: fixture.now)
+            fixture.fanOut.fanOutRefusedShards(&fixture.state, now: fixture.now)
             fixture.checkInvariants()
             #expect(fixture.walks == 1 && fixture.counters.shardsRefused == count)
             _ = fixture.advance()

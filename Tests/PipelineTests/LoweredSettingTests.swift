@@ -216,7 +216,7 @@ private struct BusyPipeline {
         if !flights.isEmpty { kindsMet.insert(.inFlight) }
         if load.fanOuts > 0 { kindsMet.insert(.walks) }
         if fixture.pipeline.fanOut.walks.pacedCount > 0 { kindsMet.insert(.spread) }
-        if fixture.pipeline.outbox.letters.targets > 0 { kindsMet.insert(.letters) }
+        if fixture.pipeline.state.outbox.letters.targets > 0 { kindsMet.insert(.letters) }
         if !fixture.pipeline.withheldEvents.isEmpty { kindsMet.insert(.withheld) }
         if !onTheirWay.isEmpty { kindsMet.insert(.records) }
         if fixture.counters.shardsRefused > 0 { kindsMet.insert(.shards) }

@@ -197,7 +197,7 @@ internal import Testing
         worker.answer(worker.take()[0], 429, .tooManyRequests, retryAfterSeconds: 600)
         worker.event("score", game("new"))
         #expect(worker.deliverAll().map(\.body) == [body("new")])
-        let unacknowledged = worker.pipeline.outbox.tickets.deferrals
+        let unacknowledged = worker.pipeline.state.outbox.tickets.deferrals
         #expect(worker.load.deferred == 1 && unacknowledged == 1)
         deferred.produce()
         worker.pass(.seconds(30))

@@ -14,7 +14,7 @@ internal import Testing
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         let hold = tracker.readOne()
-        outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [hold])
+        outbox.write(RecordDraft(.deadLetters, key: [1], value: [2], claims: [hold]))
         outbox.checkInvariants()
         let waiting = tracker.holderCount
         outbox.acknowledged(outbox.records[0].ticket, &tracker)
@@ -26,7 +26,7 @@ internal import Testing
     @Test func `the outbox has a refused record produced again, and its offsets wait`() throws {
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
-        outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [tracker.readOne()])
+        outbox.write(RecordDraft(.deadLetters, key: [1], value: [2], claims: [tracker.readOne()]))
         let ticket = outbox.takeRecords()[0].ticket
         let open = outbox.refused(ticket)
         let refused = try #require(open)
@@ -41,7 +41,8 @@ internal import Testing
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         for value in [1, 2] as [UInt8] {
-            outbox.writeDeferral(key: [7], value: [value], holds: [tracker.readOne()])
+            outbox.write(
+                RecordDraft(.deferred, key: [7], value: [value], claims: [tracker.readOne()]))
         }
         let open = outbox.refused(outbox.records[0].ticket)
         let refused = try #require(open)
@@ -62,7 +63,7 @@ internal import Testing
         tracker.open(id, topic: 0, partition: 0, startOffset: 0)
         for offset in 0..<100 as Range<Int64> {
             tracker.received(id, offset: offset, now: MonotonicTime(nanoseconds: 0))
-            outbox.writeDeferral(key: [7], value: [1], holds: [tracker.hold(id)])
+            outbox.write(RecordDraft(.deferred, key: [7], value: [1], claims: [tracker.hold(id)]))
         }
         // Kafka takes nothing, and refuses them in any order.
         for record in outbox.takeRecords().dropLast().shuffled() {
@@ -81,7 +82,7 @@ internal import Testing
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         for key in 0..<3 as Range<UInt8> {
-            outbox.write(topic: .events, key: [key], value: [1], holds: [tracker.readOne()])
+            outbox.write(RecordDraft(.events, key: [key], value: [1], claims: [tracker.readOne()]))
         }
         for record in outbox.records {
             let isProducedAgain = outbox.refused(record.ticket) != nil

@@ -43,7 +43,7 @@ extension PartsFixture {
     /// Feeds a registration, or a tombstone, and lets the late registrations act on it.
     func register(_ installation: String, _ targets: [RegistrationDraft.Target] = []) {
         feedRegistration(installation, targets)
-        late.registrationApplied(feed.changes, &fanOut, &state, deferral, now: now)
+        late.registrationApplied(feed.changes, &fanOut, &state, now: now)
         checkInvariants()
     }
 

@@ -16,10 +16,8 @@ internal import RecordFormats
 /// happens between two calls but what the test does.
 final class PartsFixture {
     var state: PipelineState
-    var breakers: CircuitBreakers
     var fanOut: FanOut
     var late: LateRegistrations
-    var outbox: Outbox
     var deferral: DeferredPushes
     var handover: Handover
     var feed: AudienceFeed
@@ -50,18 +48,23 @@ final class PartsFixture {
             environment: .production, app: routing.app(named: Self.app)!, tokenClass: .control)!
         state = PipelineState(
             routing: routing, settings: settings, slab: PushSlab(slots: settings.slots))
-        breakers = CircuitBreakers(
-            routing: routing, backoff: settings.breakerBackoff,
-            tokenBackoff: settings.retryBackoff, limits: settings.tokenGuard, seed: settings.seed)
         let decoder = try! EventDecoder(
             bindings: bindings, routing: routing, settings: settings.events)
         fanOut = FanOut(bindings: bindings, decoder: decoder, settings: settings)
         late = LateRegistrations(settings: settings)
-        outbox = Outbox(settings: settings)
         deferral = DeferredPushes(routing: routing, settings: settings)
         handover = Handover(seed: settings.seed &+ 1)
         feed = AudienceFeed(routing: routing)
         state.tracker.open(assignment, topic: 0, partition: 0, startOffset: 0)
+    }
+
+    var breakers: CircuitBreakers {
+        _read { yield state.breakers }
+        _modify { yield &state.breakers }
+    }
+    var outbox: Outbox {
+        _read { yield state.outbox }
+        _modify { yield &state.outbox }
     }
 
     deinit {
@@ -77,10 +80,8 @@ final class PartsFixture {
     }
 
     func checkInvariants() {
-        breakers.checkInvariants()
         fanOut.checkInvariants()
         late.checkInvariants()
-        outbox.checkInvariants()
         var claimed: Set<HolderID> = []
         fanOut.walks.forEachHold { claimed.insert($0.holder) }
         late.forEachHold { claimed.insert($0.holder) }
@@ -118,10 +119,14 @@ final class PartsFixture {
         Array(subject.utf8).withUnsafeBytes { key in
             Array((value ?? "").utf8).withUnsafeBytes { value in
                 let record = EventRecord(
-                    binding: 0, key: key, value: value, timestamp: writtenAt ?? now.wall)
-                fanOut.read(
-                    record, of: assignment, offset: offset, now: now, header: { _ in nil },
-                    headers: { [] }, &state, &late, &outbox, deferral)
+                    binding: 0, key: key, value: value, timestamp: writtenAt ?? now.wall,
+                    offset: offset)
+                state.countRead()
+                let read = RecordRead(
+                    id: assignment,
+                    position: state.tracker.received(
+                        assignment, offset: offset, now: now.monotonic), now: now)
+                try! fanOut.read(record, read, header: { _ in nil }, &state, &late)
             }
         }
         checkInvariants()
@@ -130,7 +135,7 @@ final class PartsFixture {
     /// Moves the walks on.
     /// - Returns: the steps made.
     func advance(steps: Int = 1000) -> Int {
-        let made = fanOut.advance(steps: steps, now: now, &state, deferral)
+        let made = fanOut.advance(steps: steps, now: now, &state)
         checkInvariants()
         return made
     }
@@ -147,7 +152,11 @@ final class PartsFixture {
         (0..<state.audience.count(request.subject)).map { position in
             let entry = state.audience.entry(request.subject, at: position)
             let route = state.audience.route(of: entry.token)
-            return FanOut.pushType(for: entry, of: request, route: route, state)
+            guard
+                case .push(let type) = FanOut.fate(
+                    for: entry, of: request, route: route, state)
+            else { return nil }
+            return type
         }
     }
 
@@ -155,7 +164,7 @@ final class PartsFixture {
     func visit(_ subject: String, hold: OffsetClaim) -> Bool {
         let entry = state.audience.entry(self.subject(subject)!, at: 0)
         return fanOut.visit(
-            entry, request(subject), claims: .held([hold]), now: now, &state, deferral)
+            entry, request(subject), claims: .held([hold]), now: now, &state)
     }
 
     /// Reads a record that nothing asks for, and holds its offset.
@@ -166,7 +175,7 @@ final class PartsFixture {
     }
 
     func sendOwed() {
-        late.sendOwed(&fanOut, &state, deferral, now: now)
+        late.sendOwed(&fanOut, &state, now: now)
         checkInvariants()
     }
 
@@ -179,8 +188,8 @@ final class PartsFixture {
         var taken: [SentPush] = []
         for line in [PoolLine(pool, isPatient: false), PoolLine(pool, isPatient: true)] {
             let count = handover.take(
-                line, of: pool, into: UnsafeMutableBufferPointer(rebasing: batch[taken.count...]),
-                &state, &breakers, &deferral, &outbox, now: now)
+                line, into: UnsafeMutableBufferPointer(rebasing: batch[taken.count...]),
+                &state, &deferral, now: now)
             taken += batch[taken.count..<(taken.count + count)].map { SentPush($0, state.slab) }
         }
         checkInvariants()
@@ -196,7 +205,7 @@ final class PartsFixture {
 
     func outcome(_ outcome: PushOutcome) {
         _ = handover.outcomeArrived(
-            outcome, areWalking: false, &state, &breakers, &deferral, &outbox, now: now)
+            outcome, areWalking: false, &state, &deferral, now: now)
         checkInvariants()
     }
 
@@ -219,4 +228,9 @@ final class PartsFixture {
             tokens += batch.map(\.token)
         }
     }
+}
+
+extension PipelineState {
+    /// Kafka has the record of this ticket.
+    mutating func acknowledged(_ ticket: UInt64) { outbox.acknowledged(ticket, &tracker) }
 }

@@ -113,8 +113,9 @@ final class PipelineFixture {
         let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
             RegistrationEncoder.value(draft).withUnsafeBytes { value in
                 pipeline.registrationRecord(
-                    key: key, value: value, timestamp: now.wall, partition: 0,
-                    offset: nextRegistration(), now: now)
+                    TableRecord(
+                        key: key, value: value, timestamp: now.wall, partition: 0,
+                        offset: nextRegistration()), now: now)
             }
         }
         precondition(problem == nil, "\(problem!)")
@@ -142,8 +143,9 @@ final class PipelineFixture {
             environment: environment, app: Self.app, installation: installation, handler: "H")
         let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
             pipeline.registrationRecord(
-                key: key, value: nil, timestamp: now.wall, partition: 0,
-                offset: nextRegistration(), now: now)
+                TableRecord(
+                    key: key, value: nil, timestamp: now.wall, partition: 0,
+                    offset: nextRegistration()), now: now)
         }
         precondition(problem == nil, "\(problem!)")
         checkAfterCall()
@@ -168,8 +170,9 @@ final class PipelineFixture {
         withBytes(subject) { key in
             withBytes(value) { value in
                 let record = EventRecord(
-                    binding: binding, key: key, value: value, timestamp: writtenAt ?? now.wall)
-                pipeline.eventRecord(record, of: assignment, offset: offset, now: now) { name in
+                    binding: binding, key: key, value: value, timestamp: writtenAt ?? now.wall,
+                    offset: offset)
+                pipeline.eventRecord(record, of: assignment, now: now) { name in
                     lent[name].map { UnsafeRawBufferPointer($0) }
                 }
             }
@@ -339,16 +342,16 @@ extension RegistrationDraft.Target {
 extension PushPipeline {
     /// Whether one more push may be deferred, whatever its partition.
     var hasRoomForDeferrals: Bool {
-        let shares = outbox.tickets.shares
+        let shares = state.outbox.tickets.shares
         let reserved = deferral.reserved(state)
-        return deferral.hasRoom(state, outbox)
+        return deferral.hasRoom(state)
             && (0..<shares.count).allSatisfy {
                 shares.hasRoom(in: $0, beside: reserved, state.settings.sizes)
             }
     }
 
     /// Writes the tombstones of the rows that have ended, which the next turn would do.
-    mutating func endDeferredRows() { deferral.endRows(&state, &outbox) }
+    mutating func endDeferredRows() { deferral.endRows(&state) }
 }
 
 extension [[UInt8]] {

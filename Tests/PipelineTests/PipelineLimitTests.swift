@@ -57,15 +57,15 @@ internal import Testing
         let half = parts.state.settings.sizes.wholeLetterBytesMax / 2
         let value = [UInt8](repeating: 1, count: half - TicketTable.overhead - 1)
         for _ in 0..<2 {
-            parts.outbox.write(topic: .deadLetters, key: [1], value: value, holds: [])
+            parts.outbox.write(RecordDraft(.deadLetters, key: [1], value: value))
         }
-        parts.outbox.watchLetters(&parts.state, now: parts.now)
+        parts.state.watchLetters(now: parts.now)
         let (all, isFull) = (parts.outbox.letterBytes, parts.outbox.watch.isFull)
         #expect(all == 2 * half && isFull)
 
         let ticket = parts.outbox.records[0].ticket
-        parts.outbox.acknowledged(ticket, &parts.state.tracker)
-        parts.outbox.watchLetters(&parts.state, now: parts.now)
+        parts.state.acknowledged(ticket)
+        parts.state.watchLetters(now: parts.now)
         let (left, isStillFull) = (parts.outbox.letterBytes, parts.outbox.watch.isFull)
         #expect(left == half && !isStillFull)
     }

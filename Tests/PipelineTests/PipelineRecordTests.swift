@@ -116,7 +116,7 @@ internal import Testing
         Array("{".utf8).withUnsafeBytes { value in
             fixture.pipeline.eventRecord(
                 EventRecord(binding: 0, key: nil, value: value, timestamp: fixture.now.wall),
-                of: fixture.assignment, offset: 0, now: fixture.now
+                of: fixture.assignment, now: fixture.now
             ) { _ in
                 nil
             } headers: {

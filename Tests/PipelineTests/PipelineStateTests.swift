@@ -123,10 +123,11 @@ private struct BookBench: ~Copyable {
         bench.state.tokenRemoved(bench.token)
         let holders = bench.state.tracker.holderCount
         #expect(holders == 1)
-        let hasEnded = bench.state.endIfOrphaned(inFlight, now: bench.now)
+        let isOwed = bench.state.isOwed(inFlight)
+        bench.state.endNotOwed(inFlight, now: bench.now)
         let (left, counted) = (
             bench.state.tracker.holderCount, bench.state.tally.total(.unregistered)
         )
-        #expect(hasEnded && left == 0 && counted == 2)
+        #expect(!isOwed && left == 0 && counted == 2)
     }
 }

@@ -85,7 +85,7 @@ internal import Testing
         let due = fixture.pipeline.nextDue(now: fixture.now)
         #expect(due < fixture.now.monotonic + Self.period)
         fixture.pass(Self.period)
-        #expect(try letters(fixture).isEmpty && fixture.pipeline.outbox.repeated.count == 0)
+        #expect(try letters(fixture).isEmpty && fixture.pipeline.state.outbox.repeated.count == 0)
     }
 
     @Test func `a failure that is counted holds no offset`() throws {
@@ -132,7 +132,7 @@ internal import Testing
         _ = try letters(fixture)
         fixture.pipeline.flushDeadLetters(now: fixture.now, all: true)
         #expect(try letters(fixture).map(\.repeats) == [2])
-        #expect(fixture.pipeline.outbox.repeated.count == 0 && fixture.isIdle)
+        #expect(fixture.pipeline.state.outbox.repeated.count == 0 && fixture.isIdle)
     }
 
     @Test func `without a period each failure has a letter`() throws {

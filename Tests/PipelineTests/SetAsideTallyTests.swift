@@ -21,8 +21,9 @@ internal import Testing
         Array(key.utf8).withUnsafeBytes { key in
             Array(value.utf8).withUnsafeBytes { value in
                 _ = fixture.pipeline.registrationRecord(
-                    key: key, value: value, timestamp: fixture.now.wall, partition: 0, offset: 0,
-                    now: fixture.now)
+                    TableRecord(
+                        key: key, value: value, timestamp: fixture.now.wall, partition: 0, offset: 0
+                    ), now: fixture.now)
             }
         }
     }
@@ -75,7 +76,8 @@ internal import Testing
             #expect(fixture.pipeline.restrictionRecord(key: key, value: nil) == nil)
             #expect(
                 fixture.pipeline.registrationRecord(
-                    key: key, value: nil, timestamp: fixture.now.wall, partition: 0, offset: 0,
+                    TableRecord(
+                        key: key, value: nil, timestamp: fixture.now.wall, partition: 0, offset: 0),
                     now: fixture.now) == nil)
             fixture.event(ProbeRecord.key, nil)
             // With a value it is nothing of ours.

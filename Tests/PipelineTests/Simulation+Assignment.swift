@@ -78,6 +78,7 @@ extension Simulation {
         worker.pipeline.assigned(
             id, topic: partition.topic, partition: partition.number,
             startOffset: partition.stored, note: partition.note?.note)
+        worker.holds.assigned(id, topic: Int(partition.topic))
         worker.assignments[index] = id
         worker.inherited[index] = partition.note
         worker.positions[index] = partition.stored
@@ -112,6 +113,7 @@ extension Simulation {
         for id in ids {
             if let index = worker.assignments.firstIndex(of: id) {
                 worker.pipeline.unassigned([id])
+                worker.holds.unassigned(id)
                 worker.assignments[index] = nil
                 worker.model.unassigned(partition: index)
             } else if let index = worker.deferredAssignments.firstIndex(of: id) {
@@ -213,7 +215,8 @@ extension Simulation {
         for index in kafka.deferred.partitions.indices {
             let partition = kafka.deferred.partitions[index]
             guard let owner = partition.owner, let worker = workers[owner],
-                worker.deferredEnds[index] == nil, worker.pipeline.outbox.tickets.deferrals == 0,
+                worker.deferredEnds[index] == nil,
+                worker.pipeline.state.outbox.tickets.deferrals == 0,
                 worker.pipeline.load.forgotten == 0,
                 partition.records.allSatisfy({ $0.offset < worker.deferredPositions[index] })
             else { continue }

@@ -53,7 +53,7 @@ extension Simulation {
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
             try require(worker.pipeline.deferral.table.count == 0, "a deferred push is left")
             try require(worker.pipeline.load.forgotten == 0, "forgotten rows are never read again")
-            try require(worker.pipeline.outbox.repeated.untold == 0, "repeats are never told")
+            try require(worker.pipeline.state.outbox.repeated.untold == 0, "repeats are never told")
             try require(worker.untold.isEmpty, "rejected without a letter: \(worker.untold)")
             try require(worker.pipeline.state.pushes.bodies.count == 0, "a payload is left")
         }
@@ -66,7 +66,7 @@ extension Simulation {
                 && worker!.pipeline.load.forgotten == 0
                 && worker!.pipeline.state.tracker.holderCount == 0
                 && worker!.pipeline.state.pushes.bodies.count == 0
-                && worker!.pipeline.outbox.repeated.untold == 0
+                && worker!.pipeline.state.outbox.repeated.untold == 0
                 && !worker!.lifecycle.isDraining
         }
             && isDeferredRead

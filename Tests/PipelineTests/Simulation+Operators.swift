@@ -33,7 +33,7 @@ extension Simulation {
         let worker = workers[number]!
         worker.restrictions.beginLimits(now: time(of: number))
         for action in began { coverage.note("\(action.word) followed", worker) }
-        holdTopics(of: number)
+        applyHolds(of: number)
     }
 
     /// As the planner's loop does it.
@@ -44,6 +44,6 @@ extension Simulation {
             Double(own) / Double(kafka.partitions.count + kafka.deferred.partitions.count)
         worker.pipeline.adopt(shareOfLimits: share)
         worker.restrictions.share = share
-        holdTopics(of: number)
+        applyHolds(of: number)
     }
 }

@@ -183,7 +183,7 @@ extension Simulation {
     /// decided before them is done under them.
     private mutating func advance(_ number: Int, now: Now) throws(SimulationFailure) {
         let worker = workers[number]!
-        let isReloaded = worker.pipeline.outbox.hasRefusedShards && !worker.isReloaded
+        let isReloaded = worker.pipeline.state.outbox.hasRefusedShards && !worker.isReloaded
         worker.isReloaded = isReloaded
         guard isReloaded else { return worker.pipeline.advance(now: now) }
         coverage.reloads += 1

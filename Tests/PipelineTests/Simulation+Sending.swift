@@ -82,9 +82,9 @@ extension Simulation {
             tell("worker \(number) hears \(flight.answer.rawValue) of \(flight.slot)")
             coverage.note(
                 flight.answer.rawValue, worker, push: worker.pipeline.state.pushes[flight.slot])
-            let merged = worker.pipeline.outbox.merged.failures
+            let merged = worker.pipeline.state.outbox.merged.failures
             try worker.answered(index, world: &kafka, now: now)
-            if worker.pipeline.outbox.merged.failures > merged {
+            if worker.pipeline.state.outbox.merged.failures > merged {
                 coverage.note("failures merged", worker)
             }
         }

@@ -8,20 +8,22 @@ internal import PushModel
 
 /// Topics that wait in Kafka because they have taken most of a worker's room.
 extension Simulation {
-    /// As the planner's loop does it.
     mutating func takeTopicTurns(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         guard !worker.lifecycle.isDraining else { return }
+        let local = time(of: number).monotonic
+        guard worker.holds.isLookDue(isShortOfRoom: worker.pipeline.isShortOfRoom, now: local)
+        else { return }
         let bounds = worker.pipeline.eventBounds(underWay: eventsUnderWay(of: number))
-        let waits = worker.turns.waits
-        if worker.turns.next(bounds, now: time(of: number).monotonic) { holdTopics(of: number) }
+        let waits = worker.holds.turns.waits
+        if worker.holds.look(bounds, now: local) { applyHolds(of: number) }
         for topic in SimulationWorker.topics.indices {
-            if worker.turns.waits[topic] > waits[topic] {
+            if worker.holds.turns.waits[topic] > waits[topic] {
                 worker.topicWaitsSince[topic] = now.monotonic
                 coverage.note("topic waits", worker)
                 tell("worker \(number) leaves \(SimulationWorker.topics[topic]) in Kafka")
             }
-            guard worker.turns.isWaiting(topic) else { continue }
+            guard worker.holds.turns.isWaiting(topic) else { continue }
             try require(
                 bounds.contains(where: \.isShort)
                     || now.monotonic - worker.topicWaitsSince[topic] < .seconds(1),
@@ -41,14 +43,13 @@ extension Simulation {
         return events
     }
 
-    /// Leaves the partitions of topics in Kafka that an operator has paused, or whose turn it is not.
-    mutating func holdTopics(of number: Int) {
+    /// Leaves the partitions in Kafka that are not to be read.
+    mutating func applyHolds(of number: Int) {
         let worker = workers[number]!
-        let paused = worker.pipeline.restrictions.pausedTopics
-        for index in kafka.partitions.indices {
-            let topic = Int(kafka.partitions[index].topic)
-            worker.consumer.setHeld(
-                paused[topic] || worker.turns.isWaiting(topic), .events(index))
+        worker.holds.pausedTopics(worker.pipeline.restrictions.pausedTopics)
+        for (index, id) in worker.assignments.enumerated() {
+            guard let id else { continue }
+            worker.consumer.setHeld(worker.holds.cause(of: id) != nil, .events(index))
         }
     }
 }

@@ -96,14 +96,15 @@ struct SimulationCoverage {
         case .walking: !worker.pipeline.fanOut.walks.isEmpty
         case .late: !worker.pipeline.late.entries.isEmpty
         case .letters:
-            worker.pipeline.outbox.unacknowledged > worker.pipeline.outbox.tickets.deferrals
-        case .deferrals: worker.pipeline.outbox.tickets.deferrals > 0
+            worker.pipeline.state.outbox.unacknowledged
+                > worker.pipeline.state.outbox.tickets.deferrals
+        case .deferrals: worker.pipeline.state.outbox.tickets.deferrals > 0
         case .waiting: load.deferred > 0
         case .taken: worker.pipeline.state.pushes.deferredShareCount > 0
         case .replaying:
             zip(worker.deferredAssignments, worker.deferredEnds).contains { $0 != nil && $1 != nil }
         case .forgotten: load.forgotten > 0
-        case .open: worker.pipeline.breakers.isAnyPoolOpen
+        case .open: worker.pipeline.state.breakers.isAnyPoolOpen
         case .revoking: worker.lifecycle.revoke != nil
         case .stopping: worker.lifecycle.isStopping
         case .paused: worker.lifecycle.valve.isPaused

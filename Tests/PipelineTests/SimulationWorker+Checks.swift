@@ -32,7 +32,7 @@ extension SimulationWorker {
         let load = pipeline.load
         try require(
             pipeline.counters.failuresRepeated
-                == repeats.written + pipeline.outbox.repeated.untold,
+                == repeats.written + pipeline.state.outbox.repeated.untold,
             "failures that repeat others are miscounted")
         try require(
             pipeline.pushesAddUp, "the pushes do not add up: \(pipeline.counters), \(load)")
@@ -44,16 +44,16 @@ extension SimulationWorker {
         // When a replay has ended, what a later partition's rows had hidden is written again at once;
         // and an operator's drop is followed by a tombstone where a rewrite of the row is still unread.
         let rewritten = Int(pipeline.counters.deferredRewritten)
-        let suppressions = pipeline.outbox.tickets.usage(of: .suppressions).count
+        let suppressions = pipeline.state.outbox.tickets.usage(of: .suppressions).count
         try require(
             suppressions <= settings.unacknowledgedMax, "too many suppressions: \(suppressions)")
-        let deferrals = pipeline.outbox.tickets.deferrals
+        let deferrals = pipeline.state.outbox.tickets.deferrals
         // Each partition's share is rounded up.
-        let partitions = pipeline.outbox.tickets.shares.count
+        let partitions = pipeline.state.outbox.tickets.shares.count
         try require(
             deferrals <= settings.unacknowledgedMax + partitions + rewritten + dropsRead,
             "too many deferrals unacknowledged: \(deferrals)")
-        let letterBytes = pipeline.outbox.letterBytes
+        let letterBytes = pipeline.state.outbox.letterBytes
         try require(
             letterBytes <= settings.deadLetterBytesMax + 2048,
             "too many bytes of letters: \(letterBytes)")

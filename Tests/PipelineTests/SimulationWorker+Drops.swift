@@ -84,7 +84,7 @@ extension SimulationWorker {
             : String(
                 decoding: pipeline.state.pushes.bodies.body(push.content.body), as: UTF8.self)
         let isSuperseded =
-            push.coalescingKey != 0 && pipeline.deferral.isSuperseded(slot, pipeline.state)
+            push.coalescingKey != 0 && pipeline.state.isSuperseded(slot)
         return DropWatch.Push(
             slot: slot, id: push.token, coalescingKey: push.coalescingKey, token: token,
             key: key(route, bytes, push.coalescingKey),
@@ -107,7 +107,7 @@ extension SimulationWorker {
                 pipeline.deferral.table.hash(route, $0, coalescingKey)
             }
             let age = pipeline.deferral.table.payloadAge(of: row)
-            isOver = isOver || pipeline.deferral.order.isSuperseded(hash, age: age)
+            isOver = isOver || pipeline.state.payloadOrder.isSuperseded(hash, age: age)
         }
         return DropWatch.Row(
             hold: pipeline.deferral.table.hold(of: row),

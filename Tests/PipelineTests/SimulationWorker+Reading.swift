@@ -21,8 +21,9 @@ extension SimulationWorker {
                         key: key, value: value, timestamp: record.timestamp) == nil
                 }
                 return pipeline.registrationRecord(
-                    key: key, value: value, timestamp: record.timestamp,
-                    partition: record.partition, offset: record.offset, now: now) == nil
+                    TableRecord(
+                        key: key, value: value, timestamp: record.timestamp,
+                        partition: record.partition, offset: record.offset), now: now) == nil
             }
         }
         if case .unreadable = record.meaning {
@@ -83,10 +84,11 @@ extension SimulationWorker {
         withBytes(record.key.map { Array($0.utf8) }) { key in
             withBytes(record.value.map { Array($0.utf8) }) { value in
                 let event = EventRecord(
-                    binding: Int(log.topic), key: key, value: value, timestamp: record.timestamp)
+                    binding: Int(log.topic), key: key, value: value, timestamp: record.timestamp,
+                    offset: record.offset)
                 withBytes(record.releases.map { Array($0.text.utf8) }) { released in
                     pipeline.eventRecord(
-                        event, of: assignments[partition]!, offset: record.offset, now: now
+                        event, of: assignments[partition]!, now: now
                     ) { $0 == DeadLetter.releasedHeader ? released : nil }
                 }
                 // For the next one, with whatever the index learns until then: a key that does not

@@ -45,7 +45,7 @@ extension SimulationWorker {
 
     /// Notes the shards that Kafka has not taken and whose tokens are therefore this worker's.
     func takeBackShards(of log: SimulatedKafka, now: Now) -> [SimulatedEvent] {
-        let tickets = shards.keys.filter { pipeline.outbox.tickets[$0] == nil }.sorted()
+        let tickets = shards.keys.filter { pipeline.state.outbox.tickets[$0] == nil }.sorted()
         var events: [SimulatedEvent] = []
         for ticket in tickets {
             let shard = shards.removeValue(forKey: ticket)!

@@ -72,8 +72,8 @@ extension SimulationWorker {
 
     private func mayGo(_ slot: PushSlot, now: Now) -> Bool {
         let route = pipeline.state.pushes.route(of: slot)
-        return pipeline.breakers.isClosed(route)
-            && pipeline.breakers.allowsOneMore(route, now: now.monotonic)
+        return pipeline.state.breakers.isClosed(route)
+            && pipeline.state.breakers.allowsOneMore(route, now: now.monotonic)
     }
 
     /// - Parameter before: the pushes that waited before the hand-over: one that ends unsent may leave

@@ -133,7 +133,7 @@ internal import Testing
         }
         func answer(pool: UInt16, _ status: UInt16) throws -> Bool {
             fixture.answer(try #require(fixture.take(pool: pool).first), status)
-            return fixture.pipeline.breakers.hasTokenFaults
+            return fixture.pipeline.state.breakers.hasTokenFaults
         }
         fixture.event("s")
         #expect(try answer(pool: 0, 500))

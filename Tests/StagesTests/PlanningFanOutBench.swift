@@ -26,10 +26,9 @@ struct FanOutBench: ~Copyable {
         at now: MonotonicTime, of count: Int, standsStill: Bool = false
     ) -> Int {
         var visited = 0
+        fanOuts.standsStill = standsStill
         while true {
-            let step = fanOuts.step(
-                most: 16, &ledger, &bodies, now: now, standsStill: standsStill
-            ) { _ in count }
+            let step = fanOuts.step(most: 16, &ledger, &bodies, now: now) { _ in count }
             switch step {
             case .visit(let positions, _): visited += positions.count
             case .left: continue

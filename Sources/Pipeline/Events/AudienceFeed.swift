@@ -3,7 +3,7 @@
 
 internal import Audience
 internal import Intake
-internal import PushModel
+package import PushModel
 internal import RecordFormats
 
 /// Applies records of registrations and suppressions to the index.
@@ -76,5 +76,25 @@ struct AudienceFeed: ~Copyable {
         }
         state.counters.suppressionsRead += 1
         return nil
+    }
+}
+
+/// A record of a compacted topic, which is lent for the time of a call.
+package struct TableRecord {
+    package var key: UnsafeRawBufferPointer?
+    package var value: UnsafeRawBufferPointer?
+    package var timestamp: WallTime
+    package var partition: Int32
+    package var offset: Int64
+
+    package init(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
+        partition: Int32, offset: Int64
+    ) {
+        self.key = key
+        self.value = value
+        self.timestamp = timestamp
+        self.partition = partition
+        self.offset = offset
     }
 }

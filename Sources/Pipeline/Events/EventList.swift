@@ -36,11 +36,11 @@ struct EventList {
 
 extension FanOutRequest {
     /// The same for one list of the event. The caller must retain the body.
-    func onList(_ list: EventList) -> Self {
+    func on(_ list: EventList) -> ListRequest {
         var request = self
         request.subject = list.subject
         request.subjectTag = UInt32(truncatingIfNeeded: list.hash)
-        return request
+        return ListRequest(request: request, list: list)
     }
 }
 

@@ -8,26 +8,28 @@ internal import RecordFormats
 
 /// Events that cannot be read, or are withheld.
 extension FanOut {
+    /// What the dead letter of this record says of it.
+    // Not inlined: hardly any event is one.
+    @inline(never)
+    mutating func unreadable(
+        _ record: EventRecord, _ reason: UnreadableRecord, header: EventRecord.HeaderLookup,
+        headers: () -> [(name: String, value: [UInt8])]
+    ) -> UnreadableEvent {
+        UnreadableEvent(
+            record: record, reason: reason,
+            correlation: decoder.correlation(of: record, header: header),
+            subject: decoder.subject(ofUnreadable: record, header: header), headers: headers())
+    }
+
     /// The event ends as a dead letter with the whole record.
-    // Not inlined: hardly any event does.
     @inline(never)
     mutating func becomeLetter(
-        _ record: EventRecord, _ error: UnreadableRecord, of id: AssignmentID,
-        _ position: RecordPosition, now: Now, header: EventRecord.HeaderLookup,
-        headers: () -> [(name: String, value: [UInt8])], _ state: inout PipelineState,
-        _ outbox: inout Outbox
+        _ event: UnreadableEvent, _ read: RecordRead, _ state: inout PipelineState
     ) {
-        tally.ended(error.isWithheld ? .withheld : .unreadable, topic: record.binding)
-        let hold = state.tracker.hold(id)
-        let correlation = decoder.correlation(of: record, header: header)
-        if state.traces.isOn {
-            trace(
-                unreadable: error, correlation, writtenAt: record.timestamp, position,
-                hold: hold, now, &state)
-        }
-        let subject = decoder.subject(ofUnreadable: record, header: header)
-        outbox.writeUnreadable(
-            record, headers(), error, correlation, subject: subject, hold: hold, at: position,
-            &state, now: now)
+        let topic = event.record.binding
+        tally.ended(event.reason.isWithheld ? .withheld : .unreadable, topic: topic)
+        let claim = state.tracker.hold(read.id)
+        if state.traces.isOn { trace(event, read, claim, &state) }
+        state.writeUnreadable(event, read, claim)
     }
 }

@@ -15,12 +15,11 @@ extension FanOut {
     /// since. What could not be read, or had expired, has been dealt with.
     @inline(never)
     mutating func remember(
-        _ record: EventRecord, of id: AssignmentID, _ position: RecordPosition,
-        _ newcomers: InheritedNotes.Newcomers, now: Now, header: EventRecord.HeaderLookup,
-        headers: () -> [(name: String, value: [UInt8])], _ state: inout PipelineState,
-        _ late: inout LateRegistrations, _ outbox: inout Outbox,
-        _ deferral: borrowing DeferredPushes
-    ) {
+        _ record: EventRecord, _ remembered: RememberedRead, header: EventRecord.HeaderLookup,
+        _ state: inout PipelineState, _ late: inout LateRegistrations
+    ) throws(UnreadableRecord) {
+        let read = remembered.read
+        let now = read.now
         let event = try? decoder.decode(record, now: now.wall, header: header)
         guard let event, event.expiresAt > now.wall, !isOfDroppedTopic(event, state) else {
             return tally.ended(.remembered, topic: record.binding)
@@ -33,14 +32,14 @@ extension FanOut {
                 .filter { !dropped.isDropped($0.subject, of: $0.app) }
                 .map { EventList(subjectOf: $0, state) }
         let pushed: [[AudienceEntry]]
-        switch newcomers {
+        switch remembered.newcomers {
         case .none: pushed = lists.map { _ in [] }
         case .some(let entries): pushed = lists.map { entries[$0.subject] ?? [] }
         case .unknown: pushed = []
         }
         if state.settings.live.fanOutMax < .max {
             do throws(UnreadableRecord) {
-                try checkBound(event, at: position, now: now, header: header, state)
+                try checkBound(event, at: read.position, now: now, header: header, state)
             } catch {
                 // The owner before has written its letter, or has pushed it while it was for fewer
                 // tokens. Then newcomers are owed a push, or a letter in place of it.
@@ -49,9 +48,7 @@ extension FanOut {
                 guard isForNewcomers else {
                     return tally.ended(.remembered, topic: record.binding)
                 }
-                return becomeLetter(
-                    record, error, of: id, position, now: now, header: header, headers: headers,
-                    &state, &outbox)
+                throw error
             }
         }
         tally.ended(.remembered, topic: record.binding)
@@ -59,20 +56,18 @@ extension FanOut {
         // if there had been no note.
         let isForFew = pushed.allSatisfy { $0.count <= state.settings.sizes.immediateFanOutMax }
         guard pushed.count == lists.count, isForFew else {
-            _ = fanOut(
-                event, of: id, position: position, now: now, &state, &late, &outbox, deferral)
+            _ = fanOut(event, read, &state, &late)
             return
         }
-        let shared = request(event, of: .none, position: position, now: now, &state)
+        let shared = request(event, of: .none, position: read.position, now: now, &state)
         for (list, entries) in zip(lists, pushed) {
-            let request = shared.onList(list)
-            late.noteEvent(request, of: event, hash: list.hash, &state, now: now)
-            if !entries.isEmpty {
-                late.tell(
-                    entries, of: request, list, isPlain: event.isPlain,
-                    hold: state.tracker.hold(id),
-                    &self, &state, deferral, now: now)
-            }
+            let ask = shared.on(list)
+            late.noteEvent(ask.request, of: event, hash: list.hash, &state, now: now)
+            guard !entries.isEmpty else { continue }
+            let told = ToldEntries(
+                entries: entries, ask: ask, isPlain: event.isPlain,
+                claim: state.tracker.hold(read.id))
+            late.tell(told, &self, &state, now: now)
         }
         state.pushes.bodies.release(shared.body)
     }
@@ -86,22 +81,21 @@ extension LateRegistrations {
         inherited.told(id, offset: offset, registrations, audience)
     }
 
-    /// Pushes the event that was noted last to these entries of its list. The claim passes to them.
+    /// Pushes the event that was noted last to these entries of its list.
     mutating func tell(
-        _ entries: [AudienceEntry], of request: FanOutRequest, _ list: EventList, isPlain: Bool,
-        hold: OffsetClaim, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        _ told: ToldEntries, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) {
-        for entry in entries {
-            state.tracker.retain(hold)
+        let list = told.ask.list
+        for entry in told.entries {
+            state.tracker.retain(told.claim)
             var late = LateEntry(
                 entry: entry, subject: list.subject, hash: list.hash, madeAt: now.monotonic,
                 walks: 0..<0,
-                events: isPlain ? 0..<0 : recentEvents.end - 1..<recentEvents.end,
-                changeExpiresAt: isPlain ? request.expiresAt : nil)
-            late.holds = [hold]
-            serve(late, &fanOut, &state, deferral, now: now)
+                events: told.isPlain ? 0..<0 : recentEvents.end - 1..<recentEvents.end,
+                changeExpiresAt: told.isPlain ? told.ask.request.expiresAt : nil)
+            late.holds = [told.claim]
+            serve(late, &fanOut, &state, now: now)
         }
-        state.tracker.release(hold)
+        state.tracker.release(told.claim)
     }
 }

@@ -48,18 +48,17 @@ extension FanOut {
 
     /// Tells the newcomers of the event whose walk was started last. The walk goes to all others.
     mutating func tellNewcomers(
-        of request: FanOutRequest, _ list: EventList, _ event: Event, of id: AssignmentID, now: Now,
-        _ state: inout PipelineState, _ late: inout LateRegistrations,
-        _ deferral: borrowing DeferredPushes
+        of event: Event, _ ask: ListRequest, _ read: RecordRead, _ state: inout PipelineState,
+        _ late: inout LateRegistrations
     ) {
         guard let resumed = resumption.take() else { return }
-        let behind = (resumed.newcomers(of: list.subject) ?? []).filter {
+        let behind = (resumed.newcomers(of: ask.list.subject) ?? []).filter {
             resumed.place.isBehind(state.audience.tokenBytes(of: $0.token))
         }
         guard !behind.isEmpty else { return }
-        late.tell(
-            behind, of: request, list, isPlain: event.isPlain, hold: state.tracker.hold(id), &self,
-            &state, deferral, now: now)
+        let told = ToldEntries(
+            entries: behind, ask: ask, isPlain: event.isPlain, claim: state.tracker.hold(read.id))
+        late.tell(told, &self, &state, now: read.now)
     }
 
     /// Forgets the place of an event of which the newcomers are not known, or very many: it begins

@@ -15,34 +15,35 @@ extension FanOut {
     /// - Returns: false where the event must be fanned out here: it is a shard, no topic takes
     ///   shards now, too many records wait for Kafka already, or no worker could read the shards.
     mutating func split(
-        _ event: Event, list: EventList, of id: AssignmentID, _ position: RecordPosition,
-        _ request: FanOutRequest, now: Now, _ state: inout PipelineState, _ outbox: inout Outbox
+        _ event: Event, _ ask: ListRequest, _ read: RecordRead, _ state: inout PipelineState
     ) -> Bool {
+        let (request, now) = (ask.request, read.now)
         guard let topic = state.settings.shards, topic.count > 1, event.shard == nil,
-            outbox.hasRoomForShards(Int(topic.count), state)
+            state.hasRoomForShards(Int(topic.count))
         else { return false }
         let key = Array(event.subject)
         let values = (0..<topic.count).map { index in
             let tokens = TokenShard(index: index, count: topic.count)
-            return Self.shard(tokens, of: event, list: list, at: position, now: now, state)
+            return Self.shard(tokens, of: event, kind: ask.list.kind, read, state)
         }
         // The shards may be larger than the configuration allows records to be. The last one is the
         // longest.
         guard let last = values.last,
             let decoded = decoded(shard: last, key: key, of: topic, now: now)
         else { return false }
-        let hold = self.hold(id, for: request, &state)
+        let hold = self.hold(read.id, for: request, &state)
         state.traces.split(request.origin)
         let traceparent = self.traceparent(ofShardsOf: event, request, state)
         for (index, value) in values.enumerated() {
             state.tracker.retain(hold)
-            outbox.write(
-                topic: .events, partition: topic.partition(ofShard: index), key: key,
-                value: value, traceparent: traceparent, holds: [hold])
-            outbox.keep(decoded.shard(UInt16(index), of: topic.count))
+            var draft = RecordDraft(.events, key: key, value: value, claims: [hold])
+            draft.partition = topic.partition(ofShard: index)
+            draft.traceparent = traceparent
+            state.outbox.write(draft)
+            state.outbox.keep(decoded.shard(UInt16(index), of: topic.count))
         }
         state.tracker.release(hold)
-        if outbox.shardBreaker == .halfOpen { outbox.shardBreaker = .open }
+        if state.outbox.shardBreaker == .halfOpen { state.outbox.shardBreaker = .open }
         return true
     }
 
@@ -56,17 +57,18 @@ extension FanOut {
 
     /// The value of a shard, which is an event in Lamplighter's own format; its key is the subject.
     private static func shard(
-        _ tokens: TokenShard, of event: Event, list: EventList, at position: RecordPosition,
-        now: Now, _ state: borrowing PipelineState
+        _ tokens: TokenShard, of event: Event, kind: String?, _ read: RecordRead,
+        _ state: borrowing PipelineState
     ) -> [UInt8] {
         var draft = EventDraft(event, app: state.routing.name(of: event.app))
         draft.id = Correlation(checking: event.id, traceparent: nil).id
         // The lists of a kind-wide event are split one by one.
-        if let kind = list.kind { draft.kinds = [kind] }
-        let source = state.source(position)
+        if let kind { draft.kinds = [kind] }
+        let source = state.source(read.position)
         draft.shard = EventShard(
             tokens: tokens, topic: source.topic, partition: source.partition,
-            offset: source.offset, notBefore: event.delay > .zero ? now.wall + event.delay : nil,
+            offset: source.offset,
+            notBefore: event.delay > .zero ? read.now.wall + event.delay : nil,
             writtenAt: event.writtenAt)
         return EventEncoder.value(draft)
     }
@@ -88,9 +90,9 @@ extension FanOut {
     /// Fans out here the shards that Kafka did not take, such as for want of the right to write.
     /// The oldest go first, since their pushes are the next to expire.
     mutating func fanOutRefusedShards(
-        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, now: Now
     ) {
-        while !walks.isFull, let shard = outbox.popRefusedShard() {
+        while !walks.isFull, let shard = state.outbox.popRefusedShard() {
             state.counters.shardsRefused += 1
             state.countRead()
             shard.record.key.withUnsafeBytes { subject in
@@ -121,9 +123,11 @@ extension FanOut {
             return state.tracker.release(hold)
         }
         let request = request(event, of: list, position: nil, now: now, &state)
-        let outcome = startWalk(
-            request, count: count, hold: hold, isSole: false, now: now, &state)
-        note(outcome, of: event, topic: topic, nil, now: now, &state)
+        // It has no record of its own that the next owner could go on with.
+        hasFurtherLists = true
+        defer { hasFurtherLists = false }
+        let outcome = startWalk(request, count: count, hold: hold, now: now, &state)
+        note(outcome, of: event, topic: topic, now: now)
     }
 
     /// Whether it is a shard of an event that came from a topic which an operator drops, wherever the

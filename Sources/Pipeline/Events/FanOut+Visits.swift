@@ -24,11 +24,11 @@ extension FanOut {
     @inline(__always)
     mutating func visit(
         _ entry: AudienceEntry, _ request: FanOutRequest, claims: Claims, now: Now,
-        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes
+        _ state: inout PipelineState
     ) -> Bool {
         let token = entry.token
         let route = state.audience.route(of: token)
-        guard let type = Self.pushType(for: entry, of: request, route: route, state) else {
+        guard case .push(let type) = Self.fate(for: entry, of: request, route: route, state) else {
             drop(claims, &state)
             return true
         }
@@ -41,7 +41,7 @@ extension FanOut {
         var push = PushRequest(
             token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = request.coalescingKey
-        return place(push, claims: claims, now: now, &state, deferral)
+        return place(push, claims: claims, now: now, &state)
     }
 
     /// What a push of this event says.
@@ -65,15 +65,14 @@ extension FanOut {
 
     /// Joins the push that the token has already, or makes one.
     private mutating func place(
-        _ push: PushRequest, claims: Claims, now: Now, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes
+        _ push: PushRequest, claims: Claims, now: Now, _ state: inout PipelineState
     ) -> Bool {
         if let slot = state.existingPush(for: push.token, key: push.coalescingKey) {
             state.counters.pushesCoalesced += 1
             claim(claims, for: slot, push, isNew: false, &state)
             return true
         }
-        if push.coalescingKey != 0, deferral.isOutdated(push, state) {
+        if push.coalescingKey != 0, state.isOutdated(push) {
             state.counters.pushesCoalesced += 1
             drop(claims, &state)
             return true
@@ -85,32 +84,39 @@ extension FanOut {
         return true
     }
 
-    /// The type of the push that this entry gets; nil when the event is not for it.
-    static func pushType(
+    /// What the event is for this entry of one of its lists: which push its token gets, or why none.
+    /// Of the token itself nothing is asked: it may be suppressed.
+    static func fate(
         for entry: AudienceEntry, of request: FanOutRequest, route: RouteID,
         _ state: borrowing PipelineState
-    ) -> PushType? {
+    ) -> EntryFate {
         guard request.filter.shard?.contains(state.audience.tokenBytes(of: entry.token)) ?? true
-        else { return nil }
+        else { return .passedOver(.otherShard) }
         let route = state.traits(of: route)
         if let environment = request.filter.environment, environment != route.environment {
-            return nil
+            return .passedOver(.otherEnvironment)
         }
-        guard request.filter.classes.contains(route.tokenClass) else { return nil }
+        guard request.filter.classes.contains(route.tokenClass) else {
+            return .passedOver(.otherClass)
+        }
         if !request.filter.kinds.isEmpty, !request.filter.kinds.contains(entry.kind) {
             // Numbers are compared first: the name costs a cache miss, and few events need it.
             guard !request.filter.unknownKinds.isEmpty,
                 request.filter.isUnknownKind(
                     state.audience.nameBytes(of: entry.kind, in: route.app))
-            else { return nil }
+            else { return .passedOver(.otherKind) }
         }
         if let type = request.payloadType {
-            guard request.payloadClasses.contains(route.tokenClass),
-                type != .liveActivity || entry.hearsChanges == request.startsActivity
-            else { return nil }
-            return type
+            guard request.payloadClasses.contains(route.tokenClass) else {
+                return .passedOver(.otherPushType)
+            }
+            guard type != .liveActivity || entry.hearsChanges == request.startsActivity else {
+                return .passedOver(request.startsActivity ? .activityRuns : .startsActivities)
+            }
+            return .push(type)
         }
-        return entry.hearsChanges ? route.changeType : nil
+        guard let type = route.changeType else { return .passedOver(.noPushForChange) }
+        return entry.hearsChanges ? .push(type) : .passedOver(.changesUnwanted)
     }
 
     /// - Parameter isNew: whether the push was made of this very request, and has nothing to merge.

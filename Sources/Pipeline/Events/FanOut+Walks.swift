@@ -9,16 +9,17 @@ internal import PushModel
 /// Walks through the audiences of events that have many tokens, or came when slots were scarce.
 extension FanOut {
     /// Starts a walk, to which the claim and the request's body pass.
-    /// - Parameter isSole: whether the event goes through no other list. Only then can the next owner
-    ///   go on with it: a token may change from one list to another.
     mutating func startWalk(
-        _ request: FanOutRequest, count: Int, hold: OffsetClaim, isSole: Bool, now: Now,
+        _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now,
         _ state: inout PipelineState
     ) -> ListOutcome {
         state.audience.setCursor(request.subject, true)
         var request = request
         // A walk may also begin with few tokens, where slots are scarce.
         request.isBulk = count > state.settings.sizes.immediateFanOutMax
+        // Only an event of one list can the next owner go on with: a token may change from one list to
+        // another.
+        let isSole = !hasFurtherLists
         let place = isSole ? placeToResume(hold) : nil
         var rounds =
             isSole ? WalkRounds(of: request.filter.shard, count: count, from: place) : nil
@@ -54,16 +55,16 @@ extension FanOut {
     /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     mutating func advance(
-        steps: Int, now: Now, _ state: inout PipelineState, _ deferral: borrowing DeferredPushes
+        steps: Int, now: Now, _ state: inout PipelineState
     ) -> Int {
         var made = 0
         let left = state.freeEventSlots - slotsForWalks(state)
         slotsTakenAtOnce = 0
         while made < steps, state.freeEventSlots > left {
             let most = min(Self.prefetchedEntries, steps - made, state.freeEventSlots - left)
+            walks.standsStill = state.drain != nil
             let step = nextStep(
-                most: most, now: now, isDraining: deferral.drain != nil, &state.tracker,
-                &state.pushes.bodies, state.audience)
+                most: most, now: now, &state.tracker, &state.pushes.bodies, state.audience)
             if walks.hasPassedOver { countPassedOver(state, now: now) }
             switch step {
             case .idle:
@@ -72,7 +73,7 @@ extension FanOut {
                 state.audience.setCursor(subject, false)
             case .visit(let positions, let walk):
                 made += positions.count
-                visit(positions, walk: walk, now: now, &state, deferral)
+                visit(positions, walk: walk, now: now, &state)
             }
         }
         return made
@@ -81,12 +82,10 @@ extension FanOut {
     /// A walk that is spread is not over when a drain is: the next owner goes on with it, from the
     /// round that has not ended.
     private mutating func nextStep(
-        most: Int, now: Now, isDraining: Bool, _ tracker: inout OffsetTracker,
-        _ bodies: inout BodyStore, _ audience: borrowing Audience
+        most: Int, now: Now, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
+        _ audience: borrowing Audience
     ) -> Walks.Step {
-        walks.step(
-            most: most, &tracker, &bodies, now: now.monotonic, standsStill: isDraining
-        ) { audience.count($0) }
+        walks.step(most: most, &tracker, &bodies, now: now.monotonic) { audience.count($0) }
     }
 
     /// Ends the walks that are spread and hold no offset of ours any more. Whether their events are
@@ -147,8 +146,7 @@ extension FanOut {
     }
 
     private mutating func visit(
-        _ positions: Range<Int>, walk: Int, now: Now, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes
+        _ positions: Range<Int>, walk: Int, now: Now, _ state: inout PipelineState
     ) {
         let request = walks.request(of: walk)
         let start = state.traces.isFollowing ? state.askedTally : nil
@@ -162,7 +160,7 @@ extension FanOut {
                 guard tokens.contains(state.audience.tokenBytes(of: entry.token)) else { continue }
                 met += 1
             }
-            let visited = visit(entry, request, claims: .walk(walk), now: now, &state, deferral)
+            let visited = visit(entry, request, claims: .walk(walk), now: now, &state)
             precondition(visited, "there was a free slot for each")
         }
         if met > 0 { walks.met(met, by: walk) }

@@ -94,91 +94,76 @@ struct FanOut: ~Copyable {
         prefetched.append(state.audience.hash(app, key, isKindWide: false))
     }
 
-    private mutating func prefetchSubjects(_ state: inout PipelineState) {
+    /// Fetches what records that were noted will look up.
+    mutating func prefetchSubjects(_ state: inout PipelineState) {
+        guard !prefetched.isEmpty else { return }
         state.audience.prefetch(subjects: prefetched)
         prefetched.removeAll(keepingCapacity: true)
     }
 
-    /// Reads a record of an events topic. Whatever it contains, it is fanned out, counted, or
-    /// becomes a dead letter; its offset is held until that has ended.
+    /// Reads a record of an events topic: it is fanned out or counted, and its offset is held until
+    /// that has ended. Throws for one that cannot be read, is withheld, or is left out.
     mutating func read(
-        _ record: EventRecord, of id: AssignmentID, offset: Int64, now: Now,
-        header: EventRecord.HeaderLookup, headers: () -> [(name: String, value: [UInt8])],
-        _ state: inout PipelineState, _ late: inout LateRegistrations, _ outbox: inout Outbox,
-        _ deferral: borrowing DeferredPushes
-    ) {
-        if !prefetched.isEmpty { prefetchSubjects(&state) }
-        state.countRead()
-        let position = state.tracker.received(id, offset: offset, now: now.monotonic)
+        _ record: EventRecord, _ read: RecordRead, header: EventRecord.HeaderLookup,
+        _ state: inout PipelineState, _ late: inout LateRegistrations
+    ) throws(UnreadableRecord) {
+        let now = read.now
         if dropped.hasTopics, dropped.topics[record.binding] {
             return tally.ended(.dropped, topic: record.binding)
         }
         if late.inherited.isAwaitingAny,
-            let told = late.told(id, offset: offset, state.audience)
+            let told = late.told(read.id, offset: read.position.offset, state.audience)
         {
             guard let place = told.place else {
-                return remember(
-                    record, of: id, position, told.newcomers, now: now, header: header,
-                    headers: headers, &state, &late, &outbox, deferral)
+                return try remember(
+                    record, RememberedRead(read: read, newcomers: told.newcomers), header: header,
+                    &state, &late)
             }
             resumption = Resumption(
-                epoch: id.epoch, offset: offset, place: place, newcomers: told.newcomers)
+                epoch: read.id.epoch, offset: read.position.offset, place: place,
+                newcomers: told.newcomers)
         }
-        do throws(UnreadableRecord) {
-            let event = try decoder.event(of: record, now: now.wall, header: header)
-            state.witness.read(event.writtenAt, now: now)
-            guard event.expiresAt > now.wall else {
-                if state.traces.isOn,
-                    let traced = trace(event, writtenAt: record.timestamp, position, now, &state)
-                {
-                    state.traces.read(.expired, traced)
-                }
-                if state.canary.isOn, event.id != nil {
-                    note(event, position, &state)
-                    state.canaryRead(.known(.expired), at: position)
-                }
-                return tally.expired(
-                    event, writtenAt: record.timestamp, topic: record.binding, now: now)
+        let event = try decoder.event(of: record, now: now.wall, header: header)
+        state.witness.read(event.writtenAt, now: now)
+        guard event.expiresAt > now.wall else {
+            if state.traces.isOn, let traced = trace(event, record.timestamp, read, &state) {
+                state.traces.read(.expired, traced)
             }
-            if dropped.hasTopics, isOfDroppedTopic(event, state) {
-                return tally.ended(.dropped, topic: record.binding)
+            if state.canary.isOn, event.id != nil {
+                note(event, read.position, &state)
+                state.canaryRead(.known(.expired), at: read.position)
             }
-            // Before it is traced: a withheld event is traced as a letter, and must not be drawn twice.
-            if state.settings.live.fanOutMax < .max {
-                try checkBound(event, at: position, now: now, header: header, state)
-            }
-            var traced: RecordPosition?
-            if state.traces.isOn {
-                traced = trace(event, writtenAt: record.timestamp, position, now, &state)
-            }
-            let outcome = fanOut(
-                event, of: id, position: position, now: now, &state, &late, &outbox, deferral)
-            if state.canary.isReading { state.canaryRead(outcome, at: position) }
-            if case .known(.matched) = outcome {
-                tally.ended(.matched, topic: record.binding)
-            } else {
-                note(outcome, of: event, topic: record.binding, traced, now: now, &state)
-            }
-        } catch {
-            if error.isLeftOut { return tally.ended(.filtered, topic: record.binding) }
-            becomeLetter(
-                record, error, of: id, position, now: now, header: header, headers: headers,
-                &state, &outbox)
+            return tally.expired(
+                event, writtenAt: record.timestamp, topic: record.binding, now: now)
+        }
+        if dropped.hasTopics, isOfDroppedTopic(event, state) {
+            return tally.ended(.dropped, topic: record.binding)
+        }
+        // Before it is traced: a withheld event is traced as a letter, and must not be drawn twice.
+        if state.settings.live.fanOutMax < .max {
+            try checkBound(event, at: read.position, now: now, header: header, state)
+        }
+        var traced: RecordPosition?
+        if state.traces.isOn { traced = trace(event, record.timestamp, read, &state) }
+        let outcome = fanOut(event, read, &state, &late)
+        if state.canary.isReading { state.canaryRead(outcome, at: read.position) }
+        if case .known(.matched) = outcome {
+            tally.ended(.matched, topic: record.binding)
+        } else {
+            if let traced { state.traces.read(outcome, traced) }
+            note(outcome, of: event, topic: record.binding, now: now)
         }
     }
 
     // Not inlined: nearly every event is matched, and would otherwise pay for its size.
     @inline(never)
     mutating func note(
-        _ outcome: ListOutcome, of event: Event, topic: Int, _ traced: RecordPosition?, now: Now,
-        _ state: inout PipelineState
+        _ outcome: ListOutcome, of event: Event, topic: Int, now: Now
     ) {
         switch outcome {
         case .known(.unmatched):
-            if let traced { state.traces.read(.unmatched, traced) }
             tally.reachedNobody(.unmatched, event.subject, topic: topic, now: now)
         case .known(.passedOver):
-            if let traced { state.traces.read(.passedOver, traced) }
             tally.reachedNobody(.passedOver, event.subject, topic: topic, now: now)
         case .known(let outcome): tally.ended(outcome, topic: topic)
         case .walking(let walk):
@@ -188,19 +173,17 @@ struct FanOut: ~Copyable {
     }
 
     mutating func fanOut(
-        _ event: Event, of id: AssignmentID, position: RecordPosition, now: Now,
-        _ state: inout PipelineState, _ late: inout LateRegistrations, _ outbox: inout Outbox,
-        _ deferral: borrowing DeferredPushes
+        _ event: Event, _ read: RecordRead, _ state: inout PipelineState,
+        _ late: inout LateRegistrations
     ) -> ListOutcome {
         guard !event.subject.isEmpty, event.allSubjects.isEmpty else {
-            return fanOutSeveral(
-                event, of: id, position, now: now, &state, &late, &outbox, deferral)
+            return fanOutSeveral(event, read, &state, &late)
         }
         let list = EventList(subjectOf: event, state)
         if drops(event, &state) { return .known(.dropped) }
-        let request = request(event, of: list, position: position, now: now, &state)
-        return fanOut(
-            event, request, to: list, of: id, position, now: now, &state, &late, &outbox, deferral)
+        let request = request(
+            event, of: list, position: read.position, now: read.now, &state)
+        return fanOut(event, ListRequest(request: request, list: list), read, &state, &late)
     }
 
     /// Fans out an event that may go through several lists: of several subjects, or of whole kinds.
@@ -208,47 +191,41 @@ struct FanOut: ~Copyable {
     // Not inlined: most events have one subject.
     @inline(never)
     private mutating func fanOutSeveral(
-        _ event: Event, of id: AssignmentID, _ position: RecordPosition, now: Now,
-        _ state: inout PipelineState, _ late: inout LateRegistrations, _ outbox: inout Outbox,
-        _ deferral: borrowing DeferredPushes
+        _ event: Event, _ read: RecordRead, _ state: inout PipelineState,
+        _ late: inout LateRegistrations
     ) -> ListOutcome {
         hasFurtherLists = !event.hasOneList
         defer { hasFurtherLists = false }
-        let shared = request(event, of: .none, position: position, now: now, &state)
+        let shared = request(event, of: .none, position: read.position, now: read.now, &state)
         var outcome = ListOutcome.known(.unmatched)
         for subject in event.allSubjects {
             let part = event.about(subject)
             let ofPart =
                 drops(part, &state)
                 ? .known(.dropped)
-                : fanOut(
-                    part, sharing: shared, to: EventList(subjectOf: part, state), of: id, position,
-                    now: now, &state, &late, &outbox, deferral)
+                : fanOutList(
+                    part, shared.on(EventList(subjectOf: part, state)), read, &state, &late)
             outcome = outcome.joined(with: ofPart)
         }
         let kinds = event.isAppWide ? state.audience.kindNames(of: event.app) : event.kinds
         for kind in kinds where event.subject.isEmpty {
-            let ofKind = fanOut(
-                event, sharing: shared, to: EventList(kind: kind, of: event, state), of: id,
-                position, now: now, &state, &late, &outbox, deferral)
-            outcome = outcome.joined(with: ofKind)
+            let list = EventList(kind: kind, of: event, state)
+            outcome = outcome.joined(
+                with: fanOutList(event, shared.on(list), read, &state, &late))
         }
         state.pushes.bodies.release(shared.body)
         return outcome
     }
 
+    /// - Parameter ask: its body is shared with other lists.
     // Not inlined, since what it calls is.
     @inline(never)
-    private mutating func fanOut(
-        _ event: Event, sharing request: FanOutRequest, to list: EventList, of id: AssignmentID,
-        _ position: RecordPosition, now: Now, _ state: inout PipelineState,
-        _ late: inout LateRegistrations, _ outbox: inout Outbox,
-        _ deferral: borrowing DeferredPushes
+    private mutating func fanOutList(
+        _ event: Event, _ ask: ListRequest, _ read: RecordRead, _ state: inout PipelineState,
+        _ late: inout LateRegistrations
     ) -> ListOutcome {
-        state.pushes.bodies.retain(request.body)
-        return fanOut(
-            event, request.onList(list), to: list, of: id, position, now: now, &state, &late,
-            &outbox, deferral)
+        state.pushes.bodies.retain(ask.request.body)
+        return fanOut(event, ask, read, &state, &late)
     }
 
     /// Whether an operator drops the event of this subject, which is counted.
@@ -261,15 +238,13 @@ struct FanOut: ~Copyable {
         return true
     }
 
-    /// - Parameter request: of this list. Its body passes to what comes of it.
-    // Nearly every event has one list, and would otherwise pay for a call with eleven arguments.
+    // Nearly every event has one list, and would otherwise pay for a call with large arguments.
     @inline(__always)
     private mutating func fanOut(
-        _ event: Event, _ request: FanOutRequest, to list: EventList, of id: AssignmentID,
-        _ position: RecordPosition, now: Now, _ state: inout PipelineState,
-        _ late: inout LateRegistrations, _ outbox: inout Outbox,
-        _ deferral: borrowing DeferredPushes
+        _ event: Event, _ ask: ListRequest, _ read: RecordRead, _ state: inout PipelineState,
+        _ late: inout LateRegistrations
     ) -> ListOutcome {
+        let (request, list, now) = (ask.request, ask.list, read.now)
         let start = state.traces.isFollowing ? state.askedTally : nil
         late.noteEvent(request, of: event, hash: list.hash, &state, now: now)
         let count = state.audience.count(onList: list)
@@ -277,31 +252,26 @@ struct FanOut: ~Copyable {
         if count == 0 || isForNobody(request) {
             state.pushes.bodies.release(request.body)
             outcome = .known(count == 0 ? .unmatched : .passedOver)
-        } else if count > state.settings.live.splitAbove, !isResumed(id, position),
-            split(event, list: list, of: id, position, request, now: now, &state, &outbox)
+        } else if count > state.settings.live.splitAbove, !isResumed(read.id, read.position),
+            split(event, ask, read, &state)
         {
             state.pushes.bodies.release(request.body)
             outcome = .known(.split)
         } else if count <= state.settings.sizes.immediateFanOutMax, state.freeEventSlots >= count {
-            tellDemand(of: event, to: list, count, position, now: now)
+            tellDemand(of: event, to: list, count, read.position, now: now)
             let asked = state.pushesAsked
             fanOutAtOnce(
-                request, count: count, hold: hold(id, for: request, &state), now: now, &state,
-                deferral)
+                request, count: count, hold: hold(read.id, for: request, &state), now: now, &state)
             if state.pushesAsked == asked, !Self.isForAny(0..<count, request, state) {
                 outcome = .known(.passedOver)
             }
         } else {
-            tellDemand(of: event, to: list, count, position, now: now)
+            tellDemand(of: event, to: list, count, read.position, now: now)
             if resumption != nil { forgetPlace(unlessNewcomersAreKnownOf: list.subject) }
-            let isResumed = isResumed(id, position)
+            let isResumed = isResumed(read.id, read.position)
             outcome = startWalk(
-                request, count: count, hold: hold(id, for: request, &state),
-                isSole: !hasFurtherLists, now: now, &state)
-            if isResumed {
-                tellNewcomers(
-                    of: request, list, event, of: id, now: now, &state, &late, deferral)
-            }
+                request, count: count, hold: hold(read.id, for: request, &state), now: now, &state)
+            if isResumed { tellNewcomers(of: event, ask, read, &state, &late) }
         }
         if let start { state.traces.planned(state.askedTally, since: start, for: request.origin) }
         return outcome
@@ -347,7 +317,7 @@ struct FanOut: ~Copyable {
         for position in positions {
             let entry = state.audience.entry(request.subject, at: position)
             let route = state.audience.route(of: entry.token)
-            if pushType(for: entry, of: request, route: route, state) != nil { return true }
+            if case .push = fate(for: entry, of: request, route: route, state) { return true }
         }
         return false
     }
@@ -412,8 +382,7 @@ struct FanOut: ~Copyable {
     @inline(never)
     private mutating func fanOutAtOnce(
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now,
-        _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes
+        _ state: inout PipelineState
     ) {
         let free = state.freeEventSlots
         for index in 0..<count {
@@ -424,7 +393,7 @@ struct FanOut: ~Copyable {
             }
             let entry = state.audience.entry(request.subject, at: index)
             let visited = visit(
-                entry, request, claims: .event(hold), now: now, &state, deferral)
+                entry, request, claims: .event(hold), now: now, &state)
             precondition(visited, "there was a free slot for each")
         }
         slotsTakenAtOnce += free - state.freeEventSlots

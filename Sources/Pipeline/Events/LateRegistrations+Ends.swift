@@ -28,7 +28,9 @@ extension LateRegistrations {
         let token = late.entry.token
         guard !state.isOwed(request.body, to: token) else { return false }
         let route = state.audience.route(of: token)
-        if let type = FanOut.pushType(for: late.entry, of: request, route: route, state) {
+        if case .push(let type) = FanOut.fate(
+            for: late.entry, of: request, route: route, state)
+        {
             state.endUnqueued(.unsubscribed, route, type)
             state.noteUnsubscribed(
                 FanOut.content(of: request, type, state), to: state.audience.tokenBytes(of: token),
@@ -48,7 +50,9 @@ extension LateRegistrations {
         var walks = late.walks
         while let walk = fanOut.walks.walk(of: late.subject, in: walks) {
             let request = fanOut.walks.request(of: walk)
-            if let type = FanOut.pushType(for: late.entry, of: request, route: route, state) {
+            if case .push(let type) = FanOut.fate(
+                for: late.entry, of: request, route: route, state)
+            {
                 state.endUnqueued(.unregistered, route, type)
             }
             walks = fanOut.walks.number(of: walk) + 1..<walks.upperBound
@@ -57,7 +61,9 @@ extension LateRegistrations {
         while let number = event, number < late.events.upperBound {
             var request = recentEvents[number].request
             state.audience.setKinds(recentEvents[number].kinds, of: app, in: &request.filter)
-            if let type = FanOut.pushType(for: late.entry, of: request, route: route, state) {
+            if case .push(let type) = FanOut.fate(
+                for: late.entry, of: request, route: route, state)
+            {
                 state.endUnqueued(.unregistered, route, type)
             }
             event = recentEvents.following(number)

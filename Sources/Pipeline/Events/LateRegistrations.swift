@@ -76,19 +76,18 @@ struct LateRegistrations: ~Copyable {
 
     /// Acts on what a registration has changed in the audience.
     mutating func registrationApplied(
-        _ changes: AudienceChanges, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        _ changes: AudienceChanges, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) {
         for moved in changes.moved {
-            meetMoved(moved, hasOnlyMoved: true, &fanOut, &state, deferral, now: now)
+            meetMoved(moved, hasOnlyMoved: true, &fanOut, &state, now: now)
         }
         // A walk may have passed the end of its list, where new entries go, while their token stood
         // further down until now, under another registration.
         if !fanOut.walks.isEmpty {
             for added in changes.subscribed {
-                meetMoved(added, &fanOut, &state, deferral, now: now)
+                meetMoved(added, &fanOut, &state, now: now)
                 if state.audience.isKindWide(added.subject) {
-                    meetNewKind(added, &fanOut, &state, deferral, now: now)
+                    meetNewKind(added, &fanOut, &state, now: now)
                 }
             }
         }
@@ -102,7 +101,7 @@ struct LateRegistrations: ~Copyable {
         // Nothing is owed before the first event is read: a replay need not ask.
         if state.sequence > 0 {
             for added in changes.subscribed {
-                requestIfRecent(added, &fanOut, &state, deferral, now: now)
+                requestIfRecent(added, &fanOut, &state, now: now)
             }
         }
         state.audience.reclaimRemoved()
@@ -111,14 +110,14 @@ struct LateRegistrations: ~Copyable {
     /// Makes walks that may have passed the position of this entry visit it now.
     private mutating func meetMoved(
         _ moved: AudienceChanges.Listed, hasOnlyMoved: Bool = false, _ fanOut: inout FanOut,
-        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes, now: Now
+        _ state: inout PipelineState, now: Now
     ) {
         guard let last = fanOut.walks.walks(of: moved.subject).last else { return }
         let late = LateEntry(
             entry: moved.entry, subject: moved.subject, hash: 0, madeAt: now.monotonic,
             walks: 0..<fanOut.walks.number(of: last) + 1, events: 0..<0,
             hasOnlyMoved: hasOnlyMoved)
-        serve(late, &fanOut, &state, deferral, now: now)
+        serve(late, &fanOut, &state, now: now)
     }
 
     /// Makes walks for several kinds visit an entry of one kind's new list. Such an event goes
@@ -126,7 +125,7 @@ struct LateRegistrations: ~Copyable {
     /// there came to it, for this one, which the event has gone through already.
     private mutating func meetNewKind(
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        now: Now
     ) {
         let app = state.audience.app(of: added.subject)
         let name = state.audience.subjectBytes(of: added.subject)
@@ -136,7 +135,7 @@ struct LateRegistrations: ~Copyable {
         {
             var other = added
             other.subject = subject
-            meetMoved(other, &fanOut, &state, deferral, now: now)
+            meetMoved(other, &fanOut, &state, now: now)
         }
     }
 
@@ -145,7 +144,7 @@ struct LateRegistrations: ~Copyable {
     /// holds the oldest of these.
     private mutating func requestIfRecent(
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        now: Now
     ) {
         let app = state.traits(of: state.audience.route(of: added.entry.token)).app
         let subject = state.audience.subjectBytes(of: added.subject)
@@ -164,30 +163,29 @@ struct LateRegistrations: ~Copyable {
             changeExpiresAt: change)
         late.holds = state.tracker.pinWithinGrace(now: now.monotonic)
         // Every event is past its grace period: the entry is owed nothing.
-        if !late.holds.isEmpty { serve(late, &fanOut, &state, deferral, now: now) }
+        if !late.holds.isEmpty { serve(late, &fanOut, &state, now: now) }
     }
 
     // MARK: Entries are served
 
     /// Makes the pushes for which no slot was free before.
     mutating func sendOwed(
-        _ fanOut: inout FanOut, _ state: inout PipelineState, _ deferral: borrowing DeferredPushes,
+        _ fanOut: inout FanOut, _ state: inout PipelineState,
         now: Now
     ) {
         while state.freeEventSlots > 0, let late = entries.popLast() {
             fanOut.walks.awaitVisits(of: late.subject, -1)
-            serve(late, &fanOut, &state, deferral, now: now)
+            serve(late, &fanOut, &state, now: now)
         }
     }
 
     mutating func serve(
-        _ late: LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        _ late: LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) {
         var late = late
-        if sendWalks(to: &late, &fanOut, &state, deferral, now: now),
-            sendChange(to: &late, &fanOut, &state, deferral, now: now),
-            sendEvents(to: &late, &fanOut, &state, deferral, now: now)
+        if sendWalks(to: &late, &fanOut, &state, now: now),
+            sendChange(to: &late, &fanOut, &state, now: now),
+            sendEvents(to: &late, &fanOut, &state, now: now)
         {
             return state.release(late.holds)
         }
@@ -200,8 +198,7 @@ struct LateRegistrations: ~Copyable {
     // Each of these returns false when a slot was needed and none was free.
 
     private func sendWalks(
-        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) -> Bool {
         while let walk = fanOut.walks.walk(of: late.subject, in: late.walks) {
             let request = fanOut.walks.request(of: walk)
@@ -211,7 +208,7 @@ struct LateRegistrations: ~Copyable {
                     || !fanOut.walks.owesNow(
                         walk, state.audience.tokenBytes(of: late.entry.token),
                         hasOnlyMoved: late.hasOnlyMoved)
-                    || visit(late.entry, request, walk, &fanOut, &state, deferral, now: now)
+                    || visit(late.entry, walk, &fanOut, &state, now: now)
             else { return false }
             late.walks = fanOut.walks.number(of: walk) + 1..<late.walks.upperBound
         }
@@ -219,14 +216,15 @@ struct LateRegistrations: ~Copyable {
     }
 
     private func visit(
-        _ entry: AudienceEntry, _ request: FanOutRequest, _ walk: Int, _ fanOut: inout FanOut,
-        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes, now: Now
+        _ entry: AudienceEntry, _ walk: Int, _ fanOut: inout FanOut, _ state: inout PipelineState,
+        now: Now
     ) -> Bool {
+        let request = fanOut.walks.request(of: walk)
         let token = state.audience.tokenBytes(of: entry.token)
         guard let claims = fanOut.walks.claimsOutOfOrder(walk, token, &state.tracker) else {
-            return fanOut.visit(entry, request, claims: .walk(walk), now: now, &state, deferral)
+            return fanOut.visit(entry, request, claims: .walk(walk), now: now, &state)
         }
-        if fanOut.visit(entry, request, claims: .held(claims), now: now, &state, deferral) {
+        if fanOut.visit(entry, request, claims: .held(claims), now: now, &state) {
             return true
         }
         state.release(claims)
@@ -234,8 +232,7 @@ struct LateRegistrations: ~Copyable {
     }
 
     private func sendChange(
-        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) -> Bool {
         guard let expiresAt = late.changeExpiresAt else { return true }
         var change = FanOutRequest(
@@ -245,14 +242,13 @@ struct LateRegistrations: ~Copyable {
         // The binding of the event is not known either, so the longest delay applies: rather too
         // late than too early.
         if fanOut.delayMax > .zero { change.notBefore = now.monotonic + fanOut.delayMax }
-        guard send(change, to: late, &fanOut, &state, deferral, now: now) else { return false }
+        guard send(change, to: late, &fanOut, &state, now: now) else { return false }
         late.changeExpiresAt = nil
         return true
     }
 
     private func sendEvents(
-        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState,
-        _ deferral: borrowing DeferredPushes, now: Now
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) -> Bool {
         let route = state.audience.route(of: late.entry.token)
         let app = state.traits(of: route).app
@@ -269,12 +265,13 @@ struct LateRegistrations: ~Copyable {
             if endIfUnsubscribed(request, late, &state, now: now) {
                 // It is counted.
             } else if request.expiresAt > now.monotonic {
-                guard send(request, to: late, &fanOut, &state, deferral, now: now) else {
+                guard send(request, to: late, &fanOut, &state, now: now) else {
                     late.events = number..<late.events.upperBound
                     return false
                 }
             } else if request.expiresAt > late.madeAt,
-                let type = FanOut.pushType(for: late.entry, of: request, route: route, state)
+                case .push(let type) = FanOut.fate(
+                    for: late.entry, of: request, route: route, state)
             {
                 state.endUnqueued(.expired, route, type)
             }
@@ -286,11 +283,11 @@ struct LateRegistrations: ~Copyable {
 
     private func send(
         _ owed: FanOutRequest, to late: LateEntry, _ fanOut: inout FanOut,
-        _ state: inout PipelineState, _ deferral: borrowing DeferredPushes, now: Now
+        _ state: inout PipelineState, now: Now
     ) -> Bool {
         assert(!late.holds.isEmpty, "a push that holds nothing is lost in a crash")
         for hold in late.holds { state.tracker.retain(hold) }
-        if fanOut.visit(late.entry, owed, claims: .held(late.holds), now: now, &state, deferral) {
+        if fanOut.visit(late.entry, owed, claims: .held(late.holds), now: now, &state) {
             return true
         }
         state.release(late.holds)

@@ -63,34 +63,8 @@ package struct EventExplanation: Sendable {
         package var collapseID: String?
     }
 
-    /// What the event is for one entry of the audience: a token that shows the subject under a kind.
-    package enum Result: Sendable, Hashable {
-        case push(PushType)
-        case passedOver(Cause)
-    }
-
-    /// Why an entry of the audience would get no push.
-    package enum Cause: String, Sendable, CaseIterable {
-        /// The event is a shard, for other tokens.
-        case otherShard
-        case otherEnvironment
-        case otherClass
-        case otherKind
-        /// The event's push is of another type than this class of token is sent.
-        case otherPushType
-        /// The event starts a Live Activity, and this is the token of one that runs.
-        case activityRuns
-        /// The event changes a Live Activity, and this is the token that starts one.
-        case startsActivities
-        /// The registration does not ask for a push on a change, and the event has no payload.
-        case changesUnwanted
-        /// No push without a payload exists for tokens of this class.
-        case noPushForChange
-        case suppressed
-        case expired
-        /// An operator drops its events or its pushes.
-        case dropped
-    }
+    package typealias Result = EntryFate
+    package typealias Cause = EntryFate.Cause
 
     package struct Entry: Sendable {
         package var id: UInt64

@@ -44,8 +44,8 @@ package struct EventInquiry: Sendable {
     ) -> Bool {
         switch stage {
         case .reading: stage = read(pipeline, now: now)
-        case .lists(let event, let lists, let position):
-            stage = goThrough(event, lists, position, pipeline, now: now, tokenID)
+        case .lists:
+            stage = goThrough(stage, pipeline, now: now, tokenID)
         case .ended: break
         }
         guard case .ended = stage else { return false }
@@ -124,9 +124,10 @@ package struct EventInquiry: Sendable {
     // MARK: Its audience
 
     private mutating func goThrough(
-        _ event: TrialEvent, _ lists: [List], _ position: Int, _ pipeline: borrowing PushPipeline,
-        now: Now, _ tokenID: TokenInquiry.TokenHash
+        _ stage: Stage, _ pipeline: borrowing PushPipeline, now: Now,
+        _ tokenID: TokenInquiry.TokenHash
     ) -> Stage {
+        guard case .lists(let event, let lists, let position) = stage else { return stage }
         guard let list = lists.first else { return end(pipeline, now: now) }
         let next = Stage.lists(event, Array(lists.dropFirst()), position: 0)
         guard let subject = pipeline.state.subject(list.bytes, list.isKindWide, of: event.app)
@@ -159,7 +160,9 @@ package struct EventInquiry: Sendable {
             isExpired: explanation.event?.isExpired ?? false)
         if case .push = result {
             routes.insert(number)
-            if isDropped || pipeline.breakers.isDropping(number) { result = .passedOver(.dropped) }
+            if isDropped || pipeline.state.breakers.isDropping(number) {
+                result = .passedOver(.dropped)
+            }
         }
         let count = explanation.counts[result, default: 0]
         explanation.counts[result] = count + 1
@@ -179,7 +182,7 @@ package struct EventInquiry: Sendable {
             add(
                 pipeline.restrictions.explained(
                     pipeline.state.routing[route], pipeline.state.routing))
-            for breaker in pipeline.breakers.tripped(
+            for breaker in pipeline.state.breakers.tripped(
                 route, pipeline.state.routing, now: now.monotonic)
             where !explanation.breakers.contains(breaker) {
                 explanation.breakers.append(breaker)
@@ -198,34 +201,25 @@ package struct EventInquiry: Sendable {
 
 /// What is kept of a decoded event, whose bytes are lent until the next one.
 private struct TrialEvent: Sendable {
-    let app: AppID
-    let environment: PushEnvironment?
-    let kinds: [String]
-    let classes: TokenClassSet
+    let address: EventAddress
     let shard: TokenShard?
-    let payload: EventPayload?
     let expiresAt: WallTime
 
     init(_ event: Event) {
-        app = event.app
-        environment = event.environment
-        kinds = event.kinds
-        classes = event.classes
+        address = EventAddress(event)
         shard = event.shard?.tokens
-        payload = event.payload
         expiresAt = event.expiresAt
     }
 
-    /// What the event asks of each token of a list, as `FanOut.request` says it.
+    var app: AppID { address.app }
+
+    /// What the event asks of each token of a list.
     func request(
         for subject: SubjectID, _ state: borrowing PipelineState, now: Now
     ) -> FanOutRequest {
-        var filter = AudienceFilter(environment: environment, classes: classes, shard: shard)
-        state.audience.setKinds(kinds, of: app, in: &filter)
-        var request = FanOutRequest(
-            subject: subject, filter: filter, expiresAt: now.monotonic(at: expiresAt), origin: nil,
-            readSequence: state.sequence, subjectTag: 0)
-        if let payload { request.ask(for: payload) }
+        var request = state.request(address, of: subject)
+        request.filter.shard = shard
+        request.expiresAt = now.monotonic(at: expiresAt)
         return request
     }
 }
@@ -275,37 +269,13 @@ extension PipelineState {
         }
     }
 
-    /// What the event is for this entry. `FanOut.pushType` decides; where it says no, the first of
-    /// its conditions that does not hold is the cause.
+    /// What comes of the event for this entry.
     fileprivate func result(
         for entry: AudienceEntry, of request: FanOutRequest, route: RouteID, isExpired: Bool
-    ) -> EventExplanation.Result {
-        guard let type = FanOut.pushType(for: entry, of: request, route: route, self) else {
-            return .passedOver(cause(for: entry, of: request, traits(of: route)))
-        }
+    ) -> EntryFate {
+        let fate = FanOut.fate(for: entry, of: request, route: route, self)
+        guard case .push = fate else { return fate }
         if audience.isSuppressed(entry.token) { return .passedOver(.suppressed) }
-        return isExpired ? .passedOver(.expired) : .push(type)
-    }
-
-    private func cause(
-        for entry: AudienceEntry, of request: FanOutRequest, _ route: RouteTraits
-    ) -> EventExplanation.Cause {
-        let filter = request.filter
-        if let shard = filter.shard, !shard.contains(audience.tokenBytes(of: entry.token)) {
-            return .otherShard
-        }
-        if let environment = filter.environment, environment != route.environment {
-            return .otherEnvironment
-        }
-        if !filter.classes.contains(route.tokenClass) { return .otherClass }
-        let name = audience.nameBytes(of: entry.kind, in: route.app)
-        if !filter.kinds.isEmpty, !filter.kinds.contains(entry.kind), !filter.isUnknownKind(name) {
-            return .otherKind
-        }
-        if request.payloadType != nil {
-            if !request.payloadClasses.contains(route.tokenClass) { return .otherPushType }
-            return request.startsActivity ? .activityRuns : .startsActivities
-        }
-        return route.tokenClass.changeType == nil ? .noPushForChange : .changesUnwanted
+        return isExpired ? .passedOver(.expired) : fate
     }
 }

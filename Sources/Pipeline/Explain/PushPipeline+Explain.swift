@@ -23,7 +23,7 @@ extension PushPipeline {
             id: token.bytes.withUnsafeBytes(tokenID), app: state.routing.name(of: route.app),
             environment: route.environment, tokenClass: route.tokenClass,
             apnsTopic: route.apnsTopic, places: places, isRegistered: false, isSuppressed: false)
-        explained.breakers = breakers.tripped(token.route, state.routing, now: now.monotonic)
+        explained.breakers = state.breakers.tripped(token.route, state.routing, now: now.monotonic)
         explained.restrictions =
             restrictions.explained(route, state.routing)
             + restrictions.explained(
@@ -42,7 +42,7 @@ extension PushPipeline {
         explained.suppression = state.audience.suppression(of: token)
         explained.isSuppressed = state.audience.isSuppressed(token)
         for slot in state.pushes(of: token) { explained.add(state.explainedPush(slot, now: now)) }
-        explained.heldUntil = breakers.held(bytes, route, now: now.monotonic)
+        explained.heldUntil = state.breakers.held(bytes, route, now: now.monotonic)
             .map { now.wall(at: $0) }
         if let type = state.traits(of: route).changeType, state.budgets.limit(of: type) > 0 {
             explained.sentToday = (

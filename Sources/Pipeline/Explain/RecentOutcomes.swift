@@ -99,21 +99,10 @@ struct RecentOutcomes: ~Copyable {
     private func unsent(
         _ slot: UInt32, _ kind: ExplainedOutcome.Kind, _ state: borrowing PipelineState, now: Now
     ) -> Failure {
-        Self.unsent(
+        state.unsent(
             state.pushes[slot].content, kind,
             to: state.audience.tokenBytes(of: state.pushes.token(of: slot)),
-            state.pushes.route(of: slot), state, now: now)
-    }
-
-    /// What is remembered of a push that was not handed over.
-    static func unsent(
-        _ content: PushContent, _ kind: ExplainedOutcome.Kind, to token: UnsafeRawBufferPointer,
-        _ route: RouteID, _ state: borrowing PipelineState, now: Now
-    ) -> Failure {
-        Failure(
-            apnsID: state.apnsID(content.origin, token: token), token: TokenStart(of: token).bytes,
-            stamp: Stamp(route, at: now.wall), origin: content.origin, kind: kind,
-            type: content.type)
+            state.pushes.route(of: slot), now: now)
     }
 
     /// The acceptances of pushes to this token.
@@ -153,4 +142,18 @@ struct TokenStart {
     }
 
     func matches(_ other: UInt64) -> Bool { (other ^ bytes) & mask == 0 }
+}
+
+extension PipelineState {
+    /// What is remembered of a push that was not handed over.
+    func unsent(
+        _ content: PushContent, _ kind: ExplainedOutcome.Kind, to token: UnsafeRawBufferPointer,
+        _ route: RouteID, now: Now
+    ) -> RecentOutcomes.Failure {
+        RecentOutcomes.Failure(
+            apnsID: apnsID(content.origin, token: token),
+            token: TokenStart(of: token).bytes,
+            stamp: RecentOutcomes.Stamp(route, at: now.wall), origin: content.origin, kind: kind,
+            type: content.type)
+    }
 }

@@ -67,7 +67,7 @@ package struct SampleAudience: ~Copyable {
             ? names.map { list(Array($0.utf8), isKindWide: true, of: address.app) }
             : address.subjects.map { list($0, isKindWide: false, of: address.app) }
         for case let subject? in lists where state.audience.count(subject) > 0 {
-            let request = request(address, of: subject)
+            let request = state.request(address, of: subject)
             if FanOut.isForAny(0..<state.audience.count(subject), request, state) {
                 return .matched
             }
@@ -84,13 +84,16 @@ package struct SampleAudience: ~Copyable {
                 : state.audience.subject(app, bytes, hash: hash)
         }
     }
+}
 
-    private func request(_ address: EventAddress, of subject: SubjectID) -> FanOutRequest {
+extension PipelineState {
+    /// What such an event asks of each token of a list, whenever it expires.
+    func request(_ address: EventAddress, of subject: SubjectID) -> FanOutRequest {
         var filter = AudienceFilter(environment: address.environment, classes: address.classes)
-        state.audience.setKinds(address.kinds, of: address.app, in: &filter)
+        audience.setKinds(address.kinds, of: address.app, in: &filter)
         var request = FanOutRequest(
             subject: subject, filter: filter, expiresAt: MonotonicTime(nanoseconds: .max),
-            origin: nil, readSequence: 0, subjectTag: 0)
+            origin: nil, readSequence: sequence, subjectTag: 0)
         if let type = address.payloadType {
             request.ask(for: type, startsActivity: address.startsActivity)
         }

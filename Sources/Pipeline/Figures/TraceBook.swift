@@ -41,6 +41,12 @@ struct TraceBook {
 
     // MARK: Events begin
 
+    /// What an event says of itself.
+    struct Said {
+        var id: UnsafeRawBufferPointer?
+        var traceparent: UnsafeRawBufferPointer?
+    }
+
     /// An event was read. If it is sampled and there is room, it is followed from here on.
     ///
     /// - Parameters:
@@ -50,11 +56,10 @@ struct TraceBook {
     /// - Returns: whether the event's span begins here, so that it tells what comes of this record.
     @discardableResult
     mutating func eventRead(
-        _ position: RecordPosition, topic: String, traceparent: UnsafeRawBufferPointer?,
-        id: UnsafeRawBufferPointer?, writtenAt: WallTime, now: Now
+        _ position: RecordPosition, topic: String, _ said: Said, writtenAt: WallTime, now: Now
     ) -> Bool {
         guard let settings else { return false }
-        let parent = traceparent.flatMap { TraceContext($0) }
+        let parent = said.traceparent.flatMap { TraceContext($0) }
         let isSampled =
             parent?.isSampled ?? (settings.ratio > 0 && random.nextFraction() < settings.ratio)
         // A shard beside the event that was split, or beside another shard of it, is part of that
@@ -73,7 +78,7 @@ struct TraceBook {
                 "messaging.destination.partition.id", .text("\(position.partition)")),
             Span.Attribute("messaging.kafka.offset", .integer(Int(position.offset))),
         ]
-        if let id = Correlation(checking: id, traceparent: nil).id {
+        if let id = Correlation(checking: said.id, traceparent: nil).id {
             attributes.append(Span.Attribute("messaging.message.id", .text(id)))
         }
         rows[position] = Row(
@@ -132,6 +137,15 @@ struct TraceBook {
 
     mutating func read(_ outcome: Outcome, _ position: RecordPosition) {
         rows[position]?.outcome = outcome
+    }
+
+    /// The event has come to nobody; of one that was pushed its requests tell.
+    mutating func read(_ outcome: ListOutcome, _ position: RecordPosition) {
+        switch outcome {
+        case .known(.unmatched): read(.unmatched, position)
+        case .known(.passedOver): read(.passedOver, position)
+        default: break
+        }
     }
 
     // MARK: Requests end

@@ -78,17 +78,17 @@ package struct Restrictions: ~Copyable {
 
     /// Makes effective what was read, and ends what is over.
     mutating func advance(
-        _ state: inout PipelineState, _ breakers: inout CircuitBreakers, _ fanOut: inout FanOut,
+        _ state: inout PipelineState, _ fanOut: inout FanOut,
         now: Now
     ) {
         if isStale || now.wall < lookedAt || nextEnd.map({ $0 <= now.wall }) ?? false {
             findWhatIsInForce(now: now.wall)
-            restrictRoutes(state.routing, &breakers, now: now.monotonic)
+            restrictRoutes(state.routing, &state.breakers, now: now.monotonic)
             restrictEvents(state, &fanOut)
             fanOut.abandonDropped(&state)
             changes += 1
         } else if hasNewShare, !limits.isEmpty {
-            breakers.adopt(rates: rates, now: now.monotonic)
+            state.breakers.adopt(rates: rates, now: now.monotonic)
         }
         hasNewShare = false
     }

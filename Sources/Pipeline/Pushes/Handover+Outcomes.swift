@@ -9,14 +9,13 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// Decides what becomes of a push that was handed over.
+/// What comes back of what was handed over. `PushFate` decides.
 extension Handover {
     /// - Parameter areWalking: whether an event with a payload walks through its audience.
     /// - Returns: the pool that carried it.
     mutating func outcomeArrived(
         _ outcome: PushOutcome, areWalking: Bool, _ state: inout PipelineState,
-        _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
-        _ outbox: inout Outbox, now: Now
+        _ deferral: inout DeferredPushes, now: Now
     ) -> PoolID {
         let slot = outcome.slot
         let route = state.pushes.route(of: slot)
@@ -25,19 +24,14 @@ extension Handover {
         if case .answered = outcome.kind, outcome.status == 200 {
             recent.accepted(slot, route, state.slab, now: now)
             let push = state.pushes.accepted(slot)
-            breakers.accepted(route, token: push.token, now: now.monotonic)
-            if breakers.hasTokenFaults {
-                breakers.recovered(UnsafeRawBufferPointer(state.slab.token(slot)), route)
+            state.breakers.accepted(route, token: push.token, now: now.monotonic)
+            if state.breakers.hasTokenFaults {
+                state.breakers.recovered(UnsafeRawBufferPointer(state.slab.token(slot)), route)
             }
+            accepted(push, areWalking: areWalking, &state, &deferral, now: now)
+        } else if failed(outcome, &state, &deferral, now: now) == .accepted {
             accepted(
-                push, slot, route: route, areWalking: areWalking, &state, &deferral, &outbox,
-                now: now)
-        } else {
-            recent.failed(outcome, state, now: now)
-            failed(
-                outcome, route: route, areWalking: areWalking, &state, &breakers, &deferral,
-                &outbox,
-                now: now)
+                state.pushes.accepted(slot), areWalking: areWalking, &state, &deferral, now: now)
         }
         // The token is freed last, since all of the above needs its bytes.
         if state.slab.push(slot).pointee.longToken != nil {
@@ -47,254 +41,187 @@ extension Handover {
     }
 
     private func accepted(
-        _ push: PushTable.AcceptedPush, _ slot: UInt32, route: RouteID, areWalking: Bool,
-        _ state: inout PipelineState, _ deferral: inout DeferredPushes, _ outbox: inout Outbox,
-        now: Now
+        _ push: PushTable.AcceptedPush, areWalking: Bool, _ state: inout PipelineState,
+        _ deferral: inout DeferredPushes, now: Now
     ) {
-        state.tally.accepted(route, push.type, writtenAt: push.writtenAt, now: now.wall)
-        if state.budgets.isOn { state.countAgainstBudget(slot, push, route: route, now: now) }
+        state.tally.accepted(push.route, push.type, writtenAt: push.writtenAt, now: now.wall)
+        if state.budgets.isOn { state.countAgainstBudget(push, now: now) }
         if push.coalescingKey != 0 {
-            deferral.payloadAccepted(slot, areWalking: areWalking, &state, &outbox, now: now)
+            deferral.payloadAccepted(push.slot, areWalking: areWalking, &state, now: now)
         } else if state.pacing.isOn {
-            deferral.pacedPushAccepted(
-                slot, token: push.token, route: route, &state, &outbox, now: now)
+            deferral.pacedPushAccepted(push, &state, now: now)
         }
-        state.end(slot, now: now)
+        state.end(push.slot, now: now)
     }
 
+    /// Tells the breakers, decides and carries it out, except for an acceptance.
     // Not inlined, since every acceptance would otherwise pay for the registers that it needs.
     @inline(never)
     private mutating func failed(
-        _ outcome: PushOutcome, route: RouteID, areWalking: Bool, _ state: inout PipelineState,
-        _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
-        _ outbox: inout Outbox, now: Now
+        _ outcome: PushOutcome, _ state: inout PipelineState, _ deferral: inout DeferredPushes,
+        now: Now
+    ) -> PushFate {
+        let slot = outcome.slot
+        let route = state.pushes.route(of: slot)
+        recent.failed(outcome, state, now: now)
+        state.breakers.landed(route)
+        // Time behind an open breaker and probes do not count as attempts.
+        let isProbe = !state.breakers.areClosed(route)
+        var isBelieved = false
+        if case .answered = outcome.kind {
+            if state.pacing.isOn { deferral.pacedPushFailed(slot, state) }
+            let action = AnswerTable.row(status: outcome.status, reason: outcome.reason).push
+            Self.tellBreakers(outcome, action, isProbe: isProbe, &state, now: now)
+            isBelieved = Self.isBelieved(outcome, action, &state, now: now)
+        } else if case .unknown = outcome.kind, isProbe || !outcome.isOutlier {
+            // Whether a probe gets no answer is all that matters, whichever connection it was on.
+            Self.judge(slot, .silence, &state, now: now)
+        }
+        let fate = PushFate(
+            of: outcome, isProbe: isProbe, isBelieved: isBelieved, state, now: now)
+        perform(fate, outcome, &state, &deferral, now: now)
+        return fate
+    }
+
+    // MARK: What an answer says of others
+
+    private static func judge(
+        _ slot: UInt32, _ answer: PoolHealth.Answer, _ state: inout PipelineState, now: Now
+    ) {
+        state.breakers.received(
+            answer, state.pushes.route(of: slot), token: state.pushes.token(of: slot),
+            bytes: UnsafeRawBufferPointer(state.slab.token(slot)), now: now.monotonic)
+    }
+
+    /// What the answer says of its connection, its credential and its topic.
+    private static func tellBreakers(
+        _ outcome: PushOutcome, _ action: AnswerTable.PushAction, isProbe: Bool,
+        _ state: inout PipelineState, now: Now
+    ) {
+        let route = state.pushes.route(of: outcome.slot)
+        if outcome.isOutlier, !isProbe {
+            state.breakers.receivedFromOutlier(route)
+        } else {
+            judge(outcome.slot, outcome.status >= 500 ? .fault : .healthy, &state, now: now)
+        }
+        if outcome.status < 500, action != .openPoolBreaker {
+            state.breakers.credentialTaken(route)
+        }
+        if outcome.status < 500, action != .openRouteBreaker { state.breakers.topicTaken(route) }
+        switch action {
+        case .openPoolBreaker:
+            state.breakers.credentialRefused(
+                route, outcome.reason,
+                word: outcome.reason == .unknown ? state.slab.reasonText(outcome.slot) : nil,
+                now: now.monotonic)
+        case .openRouteBreaker:
+            state.breakers.topicRefused(route, outcome.reason, now: now.monotonic)
+        default: break
+        }
+    }
+
+    /// Whether the guards believe what the answer says of the token. They count what they are asked.
+    private static func isBelieved(
+        _ outcome: PushOutcome, _ action: AnswerTable.PushAction, _ state: inout PipelineState,
+        now: Now
+    ) -> Bool {
+        let slot = outcome.slot
+        let route = state.pushes.route(of: slot)
+        switch action {
+        case .rejectToken: return state.breakers.believesRejection(route, now: now.monotonic)
+        case .suppression:
+            // A canary's token may be dead: its answer proves the way as well, and so does the next.
+            if state.pushes.isOrphaned(slot) || state.isOfCanary(slot) { return false }
+            let diedAt = outcome.apnsTimestamp
+            if diedAt >= 0, diedAt < state.pushes[slot].registeredAt.milliseconds {
+                state.counters.strikes += 1
+                let token = Array(state.slab.token(slot))
+                guard state.breakers.struck(route, token: token, now: now.monotonic) else {
+                    return false
+                }
+            }
+            return state.breakers.believesDeath(route, now: now.monotonic)
+        default: return false
+        }
+    }
+
+    // MARK: What becomes of the push
+
+    private mutating func perform(
+        _ fate: PushFate, _ outcome: PushOutcome, _ state: inout PipelineState,
+        _ deferral: inout DeferredPushes, now: Now
     ) {
         let slot = outcome.slot
-        breakers.landed(route)
-        // Time behind an open breaker and probes do not count as attempts.
-        let isProbe = !breakers.areClosed(route)
-        switch outcome.kind {
-        case .answered:
-            if state.pacing.isOn { deferral.pacedPushFailed(slot, state) }
-            answered(
-                outcome, route: route, isProbe: isProbe, areWalking: areWalking, &state, &breakers,
-                &deferral, &outbox, now: now)
-        case .unprocessed:
-            let isTried = tryAgain(
-                outcome, after: state.settings.sizes.resendBackoff, costsAttempt: false, &state,
-                breakers, &deferral, &outbox, now: now)
-            if isTried { state.counters.unprocessed += 1 }
-        case .unknown:
-            // Whether a probe gets no answer is all that matters, whichever connection it was on.
-            if isProbe || !outcome.isOutlier {
-                Self.judge(slot, .silence, state, &breakers, now: now)
-            }
-            let isTried = tryAgain(
-                outcome, after: state.settings.sizes.resendBackoff, costsAttempt: !isProbe, &state,
-                breakers, &deferral, &outbox, now: now)
-            if isTried { state.counters.unanswered += 1 }
-        case .expired where state.pushes.expiresAt(of: slot) > now.monotonic:
-            // An event that expires later has joined it since the hand-over.
-            _ = Self.requeue(slot, &state, now: now)
+        switch fate {
+        case .accepted: break
+        case .requeued, .prolonged:
+            if fate == .requeued { state.counters.requeued += 1 }
+            state.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
+        case .retried(let cause, let costsAttempt):
+            state.counters[keyPath: cause.counter] += 1
+            let again = now.monotonic + delay(before: outcome, cause, state)
+            state.retry(slot, at: again, costsAttempt: costsAttempt, now: now)
+            deferral.deferIfTooLong(slot, until: again, &state, now: now)
+        case .suppressed:
+            state.count(.unregistered, slot, PushTally.Reason(outcome.reason))
+            let claims = Self.suppress(outcome, &state, now: now)
+            state.release(claims)
+        case .rejectedWithToken:
+            let letter = state.letter(
+                for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
+            state.count(.rejected, slot, PushTally.Reason(outcome.reason))
+            let claims = Self.suppress(outcome, &state, now: now)
+            state.draft(letter, holds: claims, now: now)
+        case .deadUnconfirmed:
+            state.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
+            state.end(slot, now: now)
+        case .rejected:
+            state.count(.rejected, slot, PushTally.Reason(outcome.reason))
+            let reason =
+                outcome.reason == .unknown ? state.slab.reasonText(slot) : outcome.reason.name
+            Self.giveUp(slot, reason: reason, status: outcome.status, &state, now: now)
+        case .exhausted:
+            state.count(.rejected, slot, .attemptsExhausted)
+            let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
+            Self.giveUp(slot, reason: reason, status: 0, &state, now: now)
+        case .notOwed: state.endNotOwed(slot, now: now)
         case .expired:
             state.count(.expired, slot)
             state.end(slot, now: now)
         }
     }
 
-    private static func judge(
-        _ slot: UInt32, _ answer: PoolHealth.Answer, _ state: borrowing PipelineState,
-        _ breakers: inout CircuitBreakers, now: Now
-    ) {
-        breakers.received(
-            answer, state.pushes.route(of: slot), token: state.pushes.token(of: slot),
-            bytes: UnsafeRawBufferPointer(state.slab.token(slot)), now: now.monotonic)
-    }
-
-    private mutating func answered(
-        _ outcome: PushOutcome, route: RouteID, isProbe: Bool, areWalking: Bool,
-        _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
-        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
-    ) {
-        let row = AnswerTable.row(status: outcome.status, reason: outcome.reason)
-        let slot = outcome.slot
-        if outcome.isOutlier, !isProbe {
-            breakers.receivedFromOutlier(route)
-        } else {
-            Self.judge(
-                slot, outcome.status >= 500 ? .fault : .healthy, state, &breakers, now: now)
-        }
-        if outcome.status < 500, row.push != .openPoolBreaker { breakers.credentialTaken(route) }
-        if outcome.status < 500, row.push != .openRouteBreaker { breakers.topicTaken(route) }
-        switch row.push {
-        case .accept:
-            accepted(
-                state.pushes.accepted(slot), slot, route: route, areWalking: areWalking, &state,
-                &deferral, &outbox, now: now)
-        case .reject:
-            Self.reject(outcome, &state, &outbox, now: now)
-        case .rejectToken:
-            Self.tokenRejected(outcome, route: route, &state, &breakers, &outbox, now: now)
-        case .suppression:
-            Self.tokenDied(outcome, route: route, &state, &breakers, &outbox, now: now)
-        case .resend:
-            let isTried = tryAgain(
-                outcome, after: state.settings.sizes.resendBackoff, costsAttempt: true, &state,
-                breakers, &deferral, &outbox, now: now)
-            if isTried { state.counters.resent += 1 }
-        case .coolDown:
-            let isTried = tryAgain(
-                outcome, after: state.settings.live.coolDownBackoff, costsAttempt: true, &state,
-                breakers, &deferral, &outbox, now: now)
-            if isTried { state.counters.cooledDown += 1 }
-        case .backOff:
-            let isTried = tryAgain(
-                outcome, after: state.settings.live.retryBackoff, costsAttempt: !isProbe, &state,
-                breakers, &deferral, &outbox, now: now)
-            if isTried { state.counters.retried += 1 }
-        case .openPoolBreaker:
-            breakers.credentialRefused(
-                route, outcome.reason,
-                word: outcome.reason == .unknown ? state.slab.reasonText(slot) : nil,
-                now: now.monotonic)
-            if Self.requeue(slot, &state, now: now) { state.counters.requeued += 1 }
-        case .openRouteBreaker:
-            breakers.topicRefused(route, outcome.reason, now: now.monotonic)
-            if Self.requeue(slot, &state, now: now) { state.counters.requeued += 1 }
-        }
-    }
-
-    // MARK: Another try
-
-    /// - Returns: whether the push is sent again; false if it has ended instead.
-    private mutating func tryAgain(
-        _ outcome: PushOutcome, after backoff: Backoff, costsAttempt: Bool,
-        _ state: inout PipelineState, _ breakers: borrowing CircuitBreakers,
-        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
-    ) -> Bool {
-        let slot = outcome.slot
-        if Self.endIfNotOwed(slot, &state, now: now) { return false }
-        let attempts = Int(state.pushes[slot].attempts)
-        let isLast = costsAttempt && attempts + 1 >= state.settings.live.attemptsMax
-        // The last one is not lost to an outage: as long as APNs accepts nothing, it is tried again.
-        let isSpared =
-            isLast && breakers.isFailingAll(state.pushes.route(of: slot), now: now.monotonic)
-        if isLast, !isSpared {
-            state.count(.rejected, slot, .attemptsExhausted)
-            let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
-            Self.giveUp(slot, reason: reason, status: 0, &state, &outbox, now: now)
-            return false
-        }
+    private mutating func delay(
+        before outcome: PushOutcome, _ cause: RetryCause, _ state: borrowing PipelineState
+    ) -> Duration {
+        let attempts = Int(state.pushes[outcome.slot].attempts)
+        let backoff = cause.backoff(state.settings)
         // The answer may have asked for a longer delay.
         let delay = max(
             backoff.delay(attempt: attempts, random: &random),
             .seconds(Int64(outcome.retryAfterSeconds)))
         assert(delay >= .zero, "a push is tried again in the past")
-        let again = now.monotonic + delay
-        state.retry(slot, at: again, costsAttempt: costsAttempt && !isSpared, now: now)
-        deferral.deferIfTooLong(slot, until: again, &state, &outbox, breakers, now: now)
-        return true
-    }
-
-    /// Puts the push at the end of its route's queue: the fault is not the push's.
-    /// - Returns: whether the push is sent again; false if it has ended instead.
-    private static func requeue(_ slot: UInt32, _ state: inout PipelineState, now: Now) -> Bool {
-        if endIfNotOwed(slot, &state, now: now) { return false }
-        state.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
-        return true
-    }
-
-    /// Ends the push in place of another try if its token is gone, or shows its subject no more.
-    private static func endIfNotOwed(_ slot: UInt32, _ state: inout PipelineState, now: Now) -> Bool
-    {
-        state.endIfOrphaned(slot, now: now) || state.endIfUnsubscribed(slot, now: now)
-    }
-
-    // MARK: No further try
-
-    private static func reject(
-        _ outcome: PushOutcome, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
-    ) {
-        let reason =
-            outcome.reason == .unknown
-            ? state.slab.reasonText(outcome.slot) : outcome.reason.name
-        state.count(.rejected, outcome.slot, PushTally.Reason(outcome.reason))
-        giveUp(
-            outcome.slot, reason: reason, status: outcome.status, &state, &outbox, now: now)
+        return delay
     }
 
     /// The push ends as a dead letter.
     private static func giveUp(
-        _ slot: UInt32, reason: String, status: UInt16, _ state: inout PipelineState,
-        _ outbox: inout Outbox, now: Now
+        _ slot: UInt32, reason: String, status: UInt16, _ state: inout PipelineState, now: Now
     ) {
         let letter = state.letter(for: slot, reason: reason, status: status, now: now)
-        let holds = state.endTakingClaims(slot, withFollowUp: false, now: now)
-        outbox.draft(letter, holds: holds, &state, now: now)
-    }
-
-    private static func tokenRejected(
-        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
-        _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
-    ) {
-        let slot = outcome.slot
-        guard breakers.believesRejection(route, now: now.monotonic),
-            !state.pushes.isOrphaned(slot), outbox.hasRoomForSuppressions(state)
-        else { return reject(outcome, &state, &outbox, now: now) }
-        let letter = state.letter(
-            for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
-        state.count(.rejected, slot, PushTally.Reason(outcome.reason))
-        let holds = suppress(outcome, route: route, &state, &outbox, now: now)
-        outbox.draft(letter, holds: holds, &state, now: now)
-    }
-
-    private static func tokenDied(
-        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
-        _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
-    ) {
-        let slot = outcome.slot
-        if state.endIfOrphaned(slot, now: now) { return }
-        // A canary's token may be dead: its answer proves the way as well, and so does the next.
-        if state.isOfCanary(slot) {
-            state.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
-            return state.end(slot, now: now)
-        }
-        // Without room the token stays as it is: the next answer that calls it dead says so again.
-        guard isDeathBelieved(outcome, route: route, &state, &breakers, now: now),
-            outbox.hasRoomForSuppressions(state)
-        else {
-            state.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
-            return state.end(slot, now: now)
-        }
-        state.count(.unregistered, slot, PushTally.Reason(outcome.reason))
-        let holds = suppress(outcome, route: route, &state, &outbox, now: now)
-        state.release(holds)
-    }
-
-    private static func isDeathBelieved(
-        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
-        _ breakers: inout CircuitBreakers, now: Now
-    ) -> Bool {
-        let diedAt = outcome.apnsTimestamp
-        let registeredAt = state.pushes[outcome.slot].registeredAt.milliseconds
-        if diedAt >= 0, diedAt < registeredAt {
-            state.counters.strikes += 1
-            let token = Array(state.slab.token(outcome.slot))
-            guard breakers.struck(route, token: token, now: now.monotonic) else { return false }
-        }
-        return breakers.believesDeath(route, now: now.monotonic)
+        let claims = state.endTakingClaims(slot, withFollowUp: false, now: now)
+        state.draft(letter, holds: claims, now: now)
     }
 
     /// Writes a suppression, applies it, and ends the push and, if the token is suppressed now, its
     /// follow-up. The offsets wait for Kafka's acknowledgement.
     /// - Returns: further claims on the same offsets, for a dead letter beside the suppression.
     private static func suppress(
-        _ outcome: PushOutcome, route: RouteID, _ state: inout PipelineState,
-        _ outbox: inout Outbox,
-        now: Now
+        _ outcome: PushOutcome, _ state: inout PipelineState, now: Now
     ) -> [OffsetClaim] {
         let slot = outcome.slot
         let push = state.pushes[slot]
+        let route = push.route
         let suppression = Suppression(
             status: outcome.status, reason: outcome.reason.name,
             apnsTimestamp: outcome.apnsTimestamp < 0
@@ -311,10 +238,10 @@ extension Handover {
         if isSuppressed, push.hasFollowUp {
             state.endUnqueued(.suppressed, route, state.pushes.followUp(of: slot).type)
         }
-        let holds = state.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
-        guard isNews else { return holds }
-        for hold in holds { state.tracker.retain(hold) }
-        outbox.write(suppression, route: route, token: token, holds: holds, &state)
-        return holds
+        let claims = state.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
+        guard isNews else { return claims }
+        for claim in claims { state.tracker.retain(claim) }
+        state.write(suppression, route: route, token: token, holds: claims)
+        return claims
     }
 }

@@ -41,27 +41,28 @@ struct Handover: ~Copyable {
     /// as fit and the pool's breaker allows. Each is complete in the slab. Of what a breaker that is
     /// half-open or starts slowly and an operator's quota allow nothing is kept for the other line.
     mutating func take(
-        _ line: PoolLine, of pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>,
-        _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
-        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+        _ line: PoolLine, into batch: UnsafeMutableBufferPointer<PushSlot>,
+        _ state: inout PipelineState,
+        _ deferral: inout DeferredPushes, now: Now
     ) -> Int {
-        var most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
+        let pool = line.pool
+        var most = min(batch.count, state.breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
         let mayHoldBack =
-            breakers.hasTokenFaults || state.pacing.isOn || state.budgets.isThinning
+            state.breakers.hasTokenFaults || state.pacing.isOn || state.budgets.isThinning
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
-        var next = most > 0 ? takeOne(from: line, &state, &breakers, now: now) : nil
+        var next = most > 0 ? takeOne(from: line, &state, now: now) : nil
         while let slot = next {
-            next = taken + 1 < most ? takeOne(from: line, &state, &breakers, now: now) : nil
-            guard mayBeSent(slot, &state, &breakers, deferral, now: now),
+            next = taken + 1 < most ? takeOne(from: line, &state, now: now) : nil
+            guard mayBeSent(slot, &state, deferral, now: now),
                 !mayHoldBack
-                    || !isHeldBack(slot, &state, &breakers, &deferral, &outbox, now: now)
+                    || !isHeldBack(slot, &state, &deferral, now: now)
             else {
                 if isCutShort { most = taken + (next == nil ? 0 : 1) }
                 // The allowance that this push was taken on is free again, so another one may be
                 // taken.
                 if next == nil, taken < most {
-                    next = takeOne(from: line, &state, &breakers, now: now)
+                    next = takeOne(from: line, &state, now: now)
                 }
                 continue
             }
@@ -70,20 +71,20 @@ struct Handover: ~Copyable {
             taken += 1
         }
         assert(taken <= most, "more pushes than the breaker of their pool allows")
-        breakers.handedOver(taken, of: pool, now: now.monotonic)
+        state.breakers.handedOver(taken, of: pool, now: now.monotonic)
         state.counters.handedOver += taken
         return taken
     }
 
     private func takeOne(
-        from line: PoolLine, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
+        from line: PoolLine, _ state: inout PipelineState,
         now: Now
     ) -> UInt32? {
         let taken = state.pushes.take(
             from: line, sequence: state.sequence, now: now.monotonic
-        ) { !breakers.allowsOneMore($0, now: now.monotonic) }
+        ) { !state.breakers.allowsOneMore($0, now: now.monotonic) }
         guard let slot = taken else { return nil }
-        breakers.taken(state.pushes.route(of: slot))
+        state.breakers.taken(state.pushes.route(of: slot))
         state.audience.prefetch(state.pushes.token(of: slot))
         return slot
     }
@@ -91,7 +92,7 @@ struct Handover: ~Copyable {
     /// Whether the push may be sent. One that has expired, whose token is known dead by now, or
     /// whose payload a newer one has overtaken ends here, unsent.
     private mutating func mayBeSent(
-        _ slot: UInt32, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
+        _ slot: UInt32, _ state: inout PipelineState,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
         let cause: Canary.UnsentCause
@@ -102,12 +103,12 @@ struct Handover: ~Copyable {
         } else if state.audience.isSuppressed(state.pushes.token(of: slot)) {
             cause = .suppressed
             state.count(.suppressed, slot)
-        } else if state.pushes.coalescingKey(of: slot) != 0, !deferral.order.isEmpty,
-            deferral.isSuperseded(slot, state)
+        } else if state.pushes.coalescingKey(of: slot) != 0, !state.payloadOrder.isEmpty,
+            state.isSuperseded(slot)
         {
             cause = .superseded
             state.count(.superseded, slot)
-        } else if breakers.hasDrops, breakers.isDropping(state.pushes.route(of: slot)) {
+        } else if state.breakers.hasDrops, state.breakers.isDropping(state.pushes.route(of: slot)) {
             cause = .dropped
             state.count(.dropped, slot)
             recent.droppedUnsent(slot, state, now: now)
@@ -115,7 +116,7 @@ struct Handover: ~Copyable {
             return true
         }
         if state.canary.isFollowing { state.canaryEnded(slot, unsent: cause) }
-        breakers.notSent(state.pushes.route(of: slot))
+        state.breakers.notSent(state.pushes.route(of: slot))
         state.end(slot, now: now)
         return false
     }
@@ -125,11 +126,11 @@ struct Handover: ~Copyable {
     // Not inlined, since no push needs it as long as no token has a fault and no route a gap.
     @inline(never)
     private mutating func isHeldBack(
-        _ slot: UInt32, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
-        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+        _ slot: UInt32, _ state: inout PipelineState,
+        _ deferral: inout DeferredPushes, now: Now
     ) -> Bool {
-        if breakers.hasTokenFaults,
-            isFaulty(slot, &state, &breakers, &deferral, &outbox, now: now)
+        if state.breakers.hasTokenFaults,
+            isFaulty(slot, &state, &deferral, now: now)
         {
             heldBack += 1
             return true
@@ -137,11 +138,11 @@ struct Handover: ~Copyable {
         let route = state.pushes.route(of: slot)
         guard
             state.budgets.isThinning
-                && deferral.waitsForWindow(slot, &state, &outbox, breakers, now: now)
+                && deferral.waitsForWindow(slot, &state, now: now)
                 || state.pacing.isOn
-                    && deferral.keepsDistance(slot, &state, &outbox, breakers, now: now)
+                    && deferral.keepsDistance(slot, &state, now: now)
         else { return false }
-        breakers.notSent(route)
+        state.breakers.notSent(route)
         heldBack += 1
         return true
     }
@@ -149,18 +150,18 @@ struct Handover: ~Copyable {
     /// Whether the push must wait because its token has a fault of its own. A push that was deferred
     /// goes back to its row, behind those of other tokens.
     private func isFaulty(
-        _ slot: UInt32, _ state: inout PipelineState, _ breakers: inout CircuitBreakers,
-        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+        _ slot: UInt32, _ state: inout PipelineState,
+        _ deferral: inout DeferredPushes, now: Now
     ) -> Bool {
         let route = state.pushes.route(of: slot)
         let token = state.audience.tokenBytes(of: state.pushes.token(of: slot))
-        guard let until = breakers.heldOrHandedOver(token, route, now: now.monotonic) else {
+        guard let until = state.breakers.heldOrHandedOver(token, route, now: now.monotonic) else {
             return false
         }
-        breakers.notSent(route)
+        state.breakers.notSent(route)
         state.retry(slot, at: until, costsAttempt: false, now: now)
         deferral.deferIfTooLong(
-            slot, until: until, givingBackRows: true, &state, &outbox, breakers, now: now)
+            slot, until: until, givingBackRows: true, &state, now: now)
         return true
     }
 

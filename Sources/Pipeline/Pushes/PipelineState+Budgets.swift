@@ -9,13 +9,11 @@ extension PipelineState {
     /// APNs has accepted a push, and a push type has a budget.
     // Not inlined, since no push needs it as long as there is no budget.
     @inline(never)
-    mutating func countAgainstBudget(
-        _ slot: UInt32, _ push: PushTable.AcceptedPush, route: RouteID, now: Now
-    ) {
+    mutating func countAgainstBudget(_ push: PushTable.AcceptedPush, now: Now) {
         // The token as it was sent: the audience may have forgotten it.
-        let token = UnsafeRawBufferPointer(slab.token(slot))
+        let token = UnsafeRawBufferPointer(slab.token(push.slot))
         guard budgets.accepted(push.token, token, push.type, now: now.wall) else { return }
         counters.pushesOverBudget += 1
-        budgets.countSubject(of: pushes[slot].content, app: traits(of: route).app)
+        budgets.countSubject(of: pushes[push.slot].content, app: traits(of: push.route).app)
     }
 }

@@ -41,18 +41,23 @@ extension PipelineState {
         }
     }
 
-    /// Ends a push in flight that must be tried again, if its payload is not owed to its token any
-    /// more.
-    /// - Returns: whether it was such a push.
-    mutating func endIfUnsubscribed(_ slot: UInt32, now: Now) -> Bool {
-        let content = pushes[slot].content
-        guard content.body != .none, !isOwed(content.body, to: pushes.token(of: slot)) else {
-            return false
+    /// Whether the push in flight may be tried again: its token is registered, and shows a subject of
+    /// its payload.
+    func isOwed(_ slot: UInt32) -> Bool {
+        if pushes.isOrphaned(slot) { return false }
+        let body = pushes[slot].content.body
+        return body == .none || isOwed(body, to: pushes.token(of: slot))
+    }
+
+    /// Ends a push in flight that `isOwed` no longer.
+    mutating func endNotOwed(_ slot: UInt32, now: Now) {
+        if pushes.isOrphaned(slot) {
+            count(.unregistered, slot)
+        } else {
+            count(.unsubscribed, slot)
+            noteUnsubscribed(pushes[slot].content, slot, now: now)
         }
-        count(.unsubscribed, slot)
-        noteUnsubscribed(content, slot, now: now)
         end(slot, now: now)
-        return true
     }
 
     private mutating func noteUnsubscribed(_ content: PushContent, _ slot: UInt32, now: Now) {
@@ -65,7 +70,7 @@ extension PipelineState {
     mutating func noteUnsubscribed(
         _ content: PushContent, to token: UnsafeRawBufferPointer, _ route: RouteID, now: Now
     ) {
-        let unsent = RecentOutcomes.unsent(content, .unsubscribed, to: token, route, self, now: now)
+        let unsent = unsent(content, .unsubscribed, to: token, route, now: now)
         unsubscribed.append(unsent)
     }
 

@@ -74,36 +74,41 @@ extension FanOut {
     ///   event that was split; nil if no span began with this record.
     @inline(never)
     func trace(
-        _ event: Event, writtenAt: WallTime, _ position: RecordPosition, _ now: Now,
-        _ state: inout PipelineState
+        _ event: Event, _ writtenAt: WallTime, _ read: RecordRead, _ state: inout PipelineState
     ) -> RecordPosition? {
         let source = event.shard.flatMap { shard in
             state.position(
                 DeadLetter.Source(
                     topic: shard.topic, partition: shard.partition, offset: shard.offset))
         }
-        let position = source ?? position
+        let position = source ?? read.position
         let isBegun = state.traces.eventRead(
             position, topic: state.origins.names[Int(position.topic)],
-            traceparent: event.traceparent, id: event.id, writtenAt: writtenAt, now: now)
+            TraceBook.Said(id: event.id, traceparent: event.traceparent), writtenAt: writtenAt,
+            now: read.now)
         return isBegun ? position : nil
     }
 
     @inline(never)
     func trace(
-        unreadable reason: UnreadableRecord, _ correlation: Correlation, writtenAt: WallTime,
-        _ position: RecordPosition, hold: OffsetClaim, _ now: Now, _ state: inout PipelineState
+        _ event: UnreadableEvent, _ read: RecordRead, _ claim: OffsetClaim,
+        _ state: inout PipelineState
     ) {
-        var (id, traceparent) = (correlation.id ?? "", correlation.traceparent ?? "")
+        let position = read.position
+        var id = event.correlation.id ?? ""
+        var traceparent = event.correlation.traceparent ?? ""
         _ = id.withUTF8 { id in
             traceparent.withUTF8 { traceparent in
                 state.traces.eventRead(
                     position, topic: state.origins.names[Int(position.topic)],
-                    traceparent: traceparent.isEmpty ? nil : UnsafeRawBufferPointer(traceparent),
-                    id: UnsafeRawBufferPointer(id), writtenAt: writtenAt, now: now)
+                    TraceBook.Said(
+                        id: UnsafeRawBufferPointer(id),
+                        traceparent: traceparent.isEmpty ? nil : UnsafeRawBufferPointer(traceparent)
+                    ), writtenAt: event.record.timestamp,
+                    now: read.now)
             }
         }
-        state.traces.held(hold, for: position)
-        state.traces.read(.unreadable(code: reason.code), position)
+        state.traces.held(claim, for: position)
+        state.traces.read(.unreadable(code: event.reason.code), position)
     }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import Deferral
 internal import Delivery
 internal import FlatMemory
 internal import Intake
@@ -11,7 +12,8 @@ internal import PushModel
 internal import RecordFormats
 
 /// The state that all parts of the pipeline share: the tokens (`audience`), the pushes (`pushes`),
-/// the offsets (`tracker`), the settings and the counters. It keeps them consistent: each token's
+/// the offsets (`tracker`), the breakers, the records to produce (`outbox`), the settings and the
+/// counters. It keeps them consistent: each token's
 /// row names its push, each push its token, and each push has claims on the offsets that wait for
 /// it.
 ///
@@ -25,6 +27,15 @@ struct PipelineState: ~Copyable {
     var audience: Audience
     var tracker: OffsetTracker
     var pushes: PushTable
+    /// Which routes and pools may be sent to.
+    var breakers: CircuitBreakers
+    /// The records that are to be produced, and what waits for each.
+    var outbox: Outbox
+    /// The order of payloads whose older ones may still come.
+    var payloadOrder: PayloadOrder
+    /// Set while partitions are given up or the worker is about to stop: what waits in `deferred`
+    /// is left there.
+    var drain: Drain?
     /// Pushes with a payload, by token: the audience's cell per token is for those without one.
     private(set) var payloadPushes: PayloadPushes
     var origins: OriginTopics
@@ -77,6 +88,13 @@ struct PipelineState: ~Copyable {
             allowKindWide: settings.live.events.allowKindWide)
         tracker = OffsetTracker(registrationGrace: settings.sizes.registrationGrace)
         pushes = PushTable(slots: settings.sizes.slots, routing: routing)
+        breakers = CircuitBreakers(
+            routing: routing, backoff: settings.live.breakerBackoff,
+            tokenBackoff: settings.live.retryBackoff, limits: settings.live.tokenGuard,
+            seed: settings.seed)
+        outbox = Outbox(settings: settings)
+        payloadOrder = PayloadOrder(
+            bytesMax: settings.sizes.payloadOrderBytesMax, seed: settings.seed)
         payloadPushes = PayloadPushes(seed: settings.seed)
         origins = OriginTopics(settings.eventTopics)
         traces = TraceBook(settings.tracing, seed: settings.seed)
@@ -237,15 +255,6 @@ struct PipelineState: ~Copyable {
         }
     }
 
-    /// Ends a push in flight whose token is gone.
-    /// - Returns: whether it was such a push.
-    mutating func endIfOrphaned(_ slot: UInt32, now: Now) -> Bool {
-        guard pushes.isOrphaned(slot) else { return false }
-        count(.unregistered, slot)
-        end(slot, now: now)
-        return true
-    }
-
     /// The push in flight is to be sent again, not before `time`.
     mutating func retry(_ slot: UInt32, at time: MonotonicTime, costsAttempt: Bool, now: Now) {
         pushes.retry(slot, at: time, now: now.monotonic, costsAttempt: costsAttempt, &tracker)
@@ -263,6 +272,9 @@ extension PipelineState {
         pushes.checkInvariants()
         audience.checkInvariants()
         payloadPushes.checkInvariants()
+        payloadOrder.checkInvariants()
+        breakers.checkInvariants()
+        outbox.checkInvariants()
         traces.checkInvariants()
         pushes.forEachPush { slot in
             let push = pushes[slot]

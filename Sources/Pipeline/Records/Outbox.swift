@@ -12,7 +12,7 @@ internal import RecordFormats
 /// has a refused one produced again.
 struct Outbox: ~Copyable {
     /// The records to be produced, oldest first.
-    private(set) var records: [OutgoingRecord] = []
+    fileprivate(set) var records: [OutgoingRecord] = []
     /// Whether events may be split now. The owner sets it before events are read.
     var shardBreaker = TopicBreakerState.closed
     var tickets = TicketTable()
@@ -29,7 +29,7 @@ struct Outbox: ~Copyable {
     var failures = FailureSamples()
     /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are
     /// gone.
-    private var refusedShards: [UInt64] = []
+    fileprivate var refusedShards: [UInt64] = []
     private var firstRefused = 0
     private let byAddress = PassedByAddress()
 
@@ -40,6 +40,9 @@ struct Outbox: ~Copyable {
 
     var isEmpty: Bool { tickets.isEmpty && letters.isEmpty && merged.isEmpty }
     var hasRefusedShards: Bool { firstRefused < refusedShards.count }
+
+    /// The bytes of letters that gather tokens and of those that Kafka has not acknowledged.
+    var letterBytes: Int { tickets.usage(of: .deadLetters).bytes + letters.bytes }
 
     /// The number of unacknowledged records, of tokens in drafts of letters, and of merged letters.
     var unacknowledged: Int { tickets.count + letters.targets + merged.count }
@@ -67,62 +70,16 @@ struct Outbox: ~Copyable {
     }
 
     /// Writes a record. The claims pass to it; its acknowledgement gives them back.
-    mutating func write(
-        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?,
-        traceparent: String? = nil, holds: [OffsetClaim], fallback: [UInt8]? = nil
-    ) {
-        records.append(
-            tickets.issue(
-                topic: topic, partition: partition, key: key, value: value,
-                traceparent: traceparent, holds: holds, fallback: fallback))
-    }
-
-    /// Keeps what the last record says, which is a shard, for the case that Kafka does not take it.
-    mutating func keep(_ shard: Event) { tickets.keepLast(shard) }
-
-    /// Writes the record of a suppression. The claims pass to it.
-    mutating func write(
-        _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [OffsetClaim],
-        _ state: inout PipelineState
-    ) {
-        state.counters.suppressionsWritten += 1
-        let route = (id: route, route: state.routing[route])
-        let key = token.withUnsafeBufferPointer { RecordKey.token(route: route.route, token: $0) }
-        records.append(
-            tickets.issue(
-                topic: .suppressions, key: key, value: SuppressionEncoder.value(suppression),
-                holds: holds,
-                suppression: TicketTable.IssuedSuppression(
-                    route: route.id, token: token, registeredAt: suppression.registeredAt)))
-    }
-
-    /// Writes a record of `deferred`. The claims pass to it.
     /// - Returns: its ticket.
     @discardableResult
-    mutating func writeDeferral(
-        partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
-        endedPayloadAt: WallTime? = nil, holds: [OffsetClaim] = [],
-        order: TicketTable.PayloadPlace? = nil, announces: OffsetClaim? = nil
-    ) -> UInt64 {
-        let record = tickets.issueDeferral(
-            partition: partition, key: key, value: value, endedOffset: endedOffset,
-            endedPayloadAt: endedPayloadAt, holds: holds, order: order, announces: announces)
+    mutating func write(_ draft: RecordDraft) -> UInt64 {
+        let record = tickets.issue(draft)
         records.append(record)
         return record.ticket
     }
 
-    /// Whether one more suppression may wait to be acknowledged.
-    func hasRoomForSuppressions(_ state: borrowing PipelineState) -> Bool {
-        tickets.usage(of: .suppressions).count < state.settings.sizes.unacknowledgedMax
-    }
-
-    /// Whether an event may be split into `count` shards now.
-    func hasRoomForShards(_ count: Int, _ state: borrowing PipelineState) -> Bool {
-        let usage = tickets.usage(of: .events)
-        return shardBreaker != .open
-            && usage.count + count <= state.settings.sizes.unacknowledgedMax
-            && usage.bytes <= state.settings.sizes.shardBytesMax
-    }
+    /// Keeps what the last record says, which is a shard, for the case that Kafka does not take it.
+    mutating func keep(_ shard: Event) { tickets.keepLast(shard) }
 
     // MARK: Kafka answers
 
@@ -157,29 +114,6 @@ struct Outbox: ~Copyable {
         }
     }
 
-    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing
-    /// but its reason and its source; if that is too large, or it is a suppression, the record is
-    /// given up, counted, and its offsets are released: it must not block a partition.
-    /// - Returns: a deferral that was given up; its claims pass to the caller.
-    mutating func tooLarge(_ ticket: UInt64, _ state: inout PipelineState) -> TicketTable.Ticket? {
-        let topic = tickets[ticket]?.record.topic
-        if topic == .events {
-            refusedShards.append(ticket)
-        } else if topic == .deferred {
-            let deferral = tickets.close(ticket)
-            if let deferral, !deferral.holds.isEmpty || deferral.announces != nil {
-                return deferral
-            }
-            state.counters.recordsAbandoned += 1
-        } else if let record = tickets.shrink(ticket) {
-            records.append(record)
-        } else {
-            state.counters.recordsAbandoned += 1
-            acknowledged(ticket, &state.tracker)
-        }
-        return nil
-    }
-
     /// Takes the oldest shard that Kafka did not take. Its claim passes to the caller.
     mutating func popRefusedShard() -> TicketTable.Ticket? {
         while firstRefused < refusedShards.count {
@@ -210,5 +144,58 @@ extension Outbox {
                 tickets[ticket].map { $0.record.topic == .events } ?? true,
                 "a refused ticket is not a shard's")
         }
+    }
+}
+
+/// What needs the routing, the settings or the counters beside the outbox.
+extension PipelineState {
+    /// Writes the record of a suppression. The claims pass to it.
+    mutating func write(
+        _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [OffsetClaim]
+    ) {
+        counters.suppressionsWritten += 1
+        let route = (id: route, route: routing[route])
+        let key = token.withUnsafeBufferPointer { RecordKey.token(route: route.route, token: $0) }
+        var draft = RecordDraft(
+            .suppressions, key: key, value: SuppressionEncoder.value(suppression), claims: holds)
+        draft.suppression = TicketTable.IssuedSuppression(
+            route: route.id, token: token, registeredAt: suppression.registeredAt)
+        outbox.write(draft)
+    }
+
+    /// Whether one more suppression may wait to be acknowledged.
+    func hasRoomForSuppressions() -> Bool {
+        outbox.tickets.usage(of: .suppressions).count < settings.sizes.unacknowledgedMax
+    }
+
+    /// Whether an event may be split into `count` shards now.
+    func hasRoomForShards(_ count: Int) -> Bool {
+        let usage = outbox.tickets.usage(of: .events)
+        return outbox.shardBreaker != .open
+            && usage.count + count <= settings.sizes.unacknowledgedMax
+            && usage.bytes <= settings.sizes.shardBytesMax
+    }
+
+    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing
+    /// but its reason and its source; if that is too large, or it is a suppression, the record is
+    /// given up, counted, and its offsets are released: it must not block a partition.
+    /// - Returns: a deferral that was given up; its claims pass to the caller.
+    mutating func tooLarge(_ ticket: UInt64) -> TicketTable.Ticket? {
+        let topic = outbox.tickets[ticket]?.record.topic
+        if topic == .events {
+            outbox.refusedShards.append(ticket)
+        } else if topic == .deferred {
+            let deferral = outbox.tickets.close(ticket)
+            if let deferral, !deferral.holds.isEmpty || deferral.announces != nil {
+                return deferral
+            }
+            counters.recordsAbandoned += 1
+        } else if let record = outbox.tickets.shrink(ticket) {
+            outbox.records.append(record)
+        } else {
+            counters.recordsAbandoned += 1
+            outbox.acknowledged(ticket, &tracker)
+        }
+        return nil
     }
 }

@@ -110,25 +110,31 @@ struct TicketTable {
 
     func usage(of topic: RecordTopic) -> Usage { usages[topic.rawValue] }
 
-    mutating func issue(
-        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?,
-        traceparent: String? = nil, holds: [OffsetClaim],
-        fallback: [UInt8]? = nil, suppression: IssuedSuppression? = nil
-    ) -> OutgoingRecord {
+    /// Opens a ticket. If another record of the same key of `deferred` is open, the new one must say
+    /// all that the open one does.
+    mutating func issue(_ draft: RecordDraft) -> OutgoingRecord {
         precondition(
-            value != nil || topic == .deferred, "only a row of deferred ends with a tombstone")
+            draft.value != nil || draft.topic == .deferred,
+            "only a row of deferred ends with a tombstone")
         last += 1
-        let record = OutgoingRecord(
-            topic: topic, key: key, value: value, ticket: last, partition: partition,
-            traceparent: traceparent)
+        var record = OutgoingRecord(
+            topic: draft.topic, key: draft.key, value: draft.value, ticket: last,
+            partition: draft.partition, traceparent: draft.traceparent)
+        record.endedOffset = draft.endedOffset
+        record.endedPayloadAt = draft.endedPayloadAt
         var ticket = Ticket(
-            record: record, holds: holds, fallback: fallback, suppression: suppression)
+            record: record, holds: draft.claims, fallback: draft.fallback,
+            suppression: draft.suppression)
+        ticket.order = draft.order
+        ticket.announces = draft.announces
         ticket.bytes =
-            Self.overhead + key.count + (value?.count ?? 0) + (fallback?.count ?? 0)
-            + holds.count * MemoryLayout<OffsetClaim>.stride
+            Self.overhead + draft.key.count + (draft.value?.count ?? 0)
+            + (draft.fallback?.count ?? 0)
+            + draft.claims.count * MemoryLayout<OffsetClaim>.stride
         open[last] = ticket
-        usages[topic.rawValue].count += 1
-        usages[topic.rawValue].bytes += ticket.bytes
+        usages[draft.topic.rawValue].count += 1
+        usages[draft.topic.rawValue].bytes += ticket.bytes
+        if draft.topic == .deferred { deferralOpened(record, draft) }
         return record
     }
 
@@ -158,28 +164,16 @@ struct TicketTable {
             }
     }
 
-    /// Issues a record of `deferred`. If another of its key is open, the new one must say all that
-    /// the open one does.
-    mutating func issueDeferral(
-        partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
-        endedPayloadAt: WallTime? = nil, holds: [OffsetClaim], order: PayloadPlace? = nil,
-        announces: OffsetClaim? = nil
-    ) -> OutgoingRecord {
-        var record = issue(
-            topic: .deferred, partition: partition, key: key, value: value, holds: holds)
-        record.endedOffset = endedOffset
-        record.endedPayloadAt = endedPayloadAt
-        open[record.ticket]!.record = record
-        open[record.ticket]!.order = order
-        open[record.ticket]!.announces = announces
+    private mutating func deferralOpened(_ record: OutgoingRecord, _ draft: RecordDraft) {
         let share = shares.partition(of: record)
         open[record.ticket]!.partition = share
         shares.opened(
-            record.ticket, bytes: open[record.ticket]!.bytes, announces: announces != nil,
+            record.ticket, bytes: open[record.ticket]!.bytes, announces: draft.announces != nil,
             in: share)
         // A rewrite by the owner says nothing of what this worker has deferred since.
-        if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
-        return record
+        if draft.value != nil, draft.endedOffset == nil {
+            latestDeferrals[draft.key] = record.ticket
+        }
     }
 
     /// Closes a deferral that Kafka has refused, if a later one of its key says all that it says:

@@ -14,8 +14,7 @@ extension DeferredPushes {
 
     /// Whether the push must not be handed over now, since its token's budget is spent.
     mutating func waitsForWindow(
-        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ slot: UInt32, _ state: inout PipelineState, now: Now
     ) -> Bool {
         let push = state.pushes[slot]
         // A further try is not a further push, and what comes from a row has waited for its window.
@@ -29,10 +28,10 @@ extension DeferredPushes {
         // Nothing is lost for a budget: a push that would expire, with some time to be sent in, goes
         // now, and so does one for which there is no room.
         guard push.content.expiresAt > until + Self.timeToSend, hasRoomForRecords(state),
-            isWorthDeferring(slot, state, outbox, now: now)
+            isWorthDeferring(slot, state, now: now)
         else { return false }
         state.counters.pushesThinned += 1
         state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)
-        return deferUntilSendable(slot, &state, &outbox, breakers, now: now)
+        return deferUntilSendable(slot, &state, now: now)
     }
 }

@@ -11,23 +11,24 @@ extension DeferredPushes {
     /// Any pool may use slots that no other one wants. When slots run short while other pools send
     /// too, a pool whose queue hardly moves goes back to its fair share.
     mutating func relieveSlowestPool(
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
         let slots = state.settings.sizes.slots
-        guard breakers.poolCount > 1, state.freeEventSlots * 4 < slots else { return }
-        let queued = state.queuedPerPool(breakers.poolCount)
+        guard state.breakers.poolCount > 1, state.freeEventSlots * 4 < slots else { return }
+        let queued = state.queuedPerPool(state.breakers.poolCount)
         let slow = queued.indices.max { queued[$0] < queued[$1] }!
         let busySince = now.monotonic - state.settings.sizes.holdMax
         let hasOthers = queued.indices.contains { index in
             let pool = PoolID(rawValue: UInt16(index))
             return index != slow
-                && (state.pushes.hasQueued(in: pool) || breakers.wasUsed(pool, since: busySince))
+                && (state.pushes.hasQueued(in: pool)
+                    || state.breakers.wasUsed(pool, since: busySince))
         }
         guard hasOthers else { return }
         let stuckSince = now.monotonic - state.settings.sizes.holdMax / 4
         let sharing = queued.indices.count { index in
-            queued[index] > 0 || breakers.isInUse(PoolID(rawValue: UInt16(index)))
+            queued[index] > 0 || state.breakers.isInUse(PoolID(rawValue: UInt16(index)))
         }
         let share = slots / sharing
         for index in state.routes.indices where Int(state.routes[index].pool.rawValue) == slow {
@@ -35,9 +36,9 @@ extension DeferredPushes {
             guard let head = state.pushes.firstQueued(of: route),
                 state.pushes[head].queuedAt <= stuckSince
             else { continue }
-            let surplus = max(0, state.queuedPerPool(breakers.poolCount)[slow] - share)
+            let surplus = max(0, state.queuedPerPool(state.breakers.poolCount)[slow] - share)
             let kept = max(0, state.pushes.queuedCount(of: route) - surplus)
-            spill(route, to: kept, &state, &outbox, breakers, now: now)
+            spill(route, to: kept, &state, now: now)
         }
     }
 
@@ -45,7 +46,7 @@ extension DeferredPushes {
     /// room, the least urgent first: an event whose push is more urgent may stand next in Kafka, and is
     /// read only when there is room. Where all pushes have been equally urgent, events wait in Kafka.
     mutating func makeRoomForUrgent(
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
         let room = state.settings.sizes.slotsKeptForEvents
@@ -54,12 +55,12 @@ extension DeferredPushes {
         for urgency in Urgency.allCases.reversed() where urgency > state.pushes.mostUrgent {
             for route in state.routesByQueued(urgency) {
                 let missing = max(room, forOneEvent) - state.freeEventSlots
-                guard missing > 0, hasRoom(state, outbox) else { return }
+                guard missing > 0, hasRoom(state) else { return }
                 let slots = state.pushes.lastQueuedOfEvents(
                     route, urgency, most: min(missing, HoldWatch.spillMax),
                     steps: HoldWatch.chunk)
-                for slot in slots where hasRoom(state, outbox) {
-                    deferOrSetAside(slot, &state, &outbox, breakers, now: now)
+                for slot in slots where hasRoom(state) {
+                    deferOrSetAside(slot, &state, now: now)
                 }
             }
         }
@@ -69,23 +70,23 @@ extension DeferredPushes {
 
     /// How many more slots of the deferred pushes' share this pool may take.
     func shareLeft(
-        _ pool: PoolID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
+        _ pool: PoolID, _ state: borrowing PipelineState
     ) -> Int {
         min(
             state.settings.sizes.deferredSlots - state.pushes.deferredShareCount,
-            shareMax(of: pool, state, breakers) - state.pushes.deferredShareCount(of: pool))
+            shareMax(of: pool, state) - state.pushes.deferredShareCount(of: pool))
     }
 
     /// The most slots of that share that this pool may have. An equal part, and one more part is left
     /// for a pool that has none yet. While its breaker is not closed, what it probes with.
     private func shareMax(
-        of pool: PoolID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
+        of pool: PoolID, _ state: borrowing PipelineState
     ) -> Int {
         let slots = state.settings.sizes.deferredSlots
-        guard breakers.isClosed(pool) else { return max(HoldWatch.probesKept, slots / 16) }
+        guard state.breakers.isClosed(pool) else { return max(HoldWatch.probesKept, slots / 16) }
         let isNew = state.pushes.deferredShareCount(of: pool) == 0
         let sharing = state.pushes.poolsWithDeferredShare + (isNew ? 1 : 0)
-        guard sharing < breakers.poolCount else { return max(1, slots / sharing) }
+        guard sharing < state.breakers.poolCount else { return max(1, slots / sharing) }
         return sharing == 1 ? slots - slots / 4 : max(1, slots / (sharing + 1))
     }
 
@@ -93,7 +94,7 @@ extension DeferredPushes {
     /// breaker is open or an operator has paused them, and what is above the pool's part where none is
     /// left for others. No record is needed.
     mutating func giveBackRows(
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
         guard state.pushes.deferredShareCount > 0 else { return }
@@ -105,41 +106,39 @@ extension DeferredPushes {
             guard count > 0 else { continue }
             var most = 0
             var kept = 0
-            if isUsedUp || !breakers.isClosed(pool) {
-                most = min(count - shareMax(of: pool, state, breakers), HoldWatch.spillMax)
-            } else if !breakers.isClosed(route) {
+            if isUsedUp || !state.breakers.isClosed(pool) {
+                most = min(count - shareMax(of: pool, state), HoldWatch.spillMax)
+            } else if !state.breakers.isClosed(route) {
                 most = HoldWatch.spillMax
-                kept = breakers.areClosed(route) ? 0 : HoldWatch.probesKept
+                kept = state.breakers.areClosed(route) ? 0 : HoldWatch.probesKept
             }
             guard most > 0 else { continue }
             let slots = state.pushes.lastQueuedOfDeferred(
                 route, most: most + kept, steps: HoldWatch.chunk)
-            for slot in slots.dropLast(kept) where hasRoom(state, outbox) {
-                deferOrSetAside(slot, &state, &outbox, breakers, now: now)
+            for slot in slots.dropLast(kept) where hasRoom(state) {
+                deferOrSetAside(slot, &state, now: now)
             }
         }
     }
 
     /// Defers the pushes that have waited longest in this route, until `kept` are left.
     mutating func spill(
-        _ route: RouteID, to kept: Int, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ route: RouteID, to kept: Int, _ state: inout PipelineState, now: Now
     ) {
         var left = HoldWatch.spillMax
-        while left > 0, state.pushes.queuedCount(of: route) > kept, hasRoom(state, outbox),
+        while left > 0, state.pushes.queuedCount(of: route) > kept, hasRoom(state),
             let slot = state.pushes.firstQueued(of: route)
         {
-            deferOrSetAside(slot, &state, &outbox, breakers, now: now)
+            deferOrSetAside(slot, &state, now: now)
             left -= 1
         }
     }
 
     /// A push whose partition of `deferred` has no room rests: those behind it have another one.
     private mutating func deferOrSetAside(
-        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ slot: UInt32, _ state: inout PipelineState, now: Now
     ) {
-        if !deferUntilSendable(slot, &state, &outbox, breakers, now: now) {
+        if !deferUntilSendable(slot, &state, now: now) {
             state.pushes.rest(slot, until: now.monotonic + Self.roomRetry)
         }
     }

@@ -16,35 +16,35 @@ extension DeferredPushes {
     /// Defers the waiting pushes that have nearly reached `holdMax` (where they fill the slots, those
     /// that will reach it, too), and what is above a pool's share of the slots.
     mutating func deferWhatWaits(
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
-        deferLongHeld(&state, &outbox, breakers, now: now)
-        if let drain {
-            deferWhatCannotEnd(in: drain, &state, &outbox, breakers, now: now)
-            retractAnnouncements(&state, &outbox, now: now)
+        deferLongHeld(&state, now: now)
+        if let drain = state.drain {
+            deferWhatCannotEnd(in: drain, &state, now: now)
+            retractAnnouncements(&state, now: now)
         }
         guard state.pushes.queuedCount > HoldWatch.probesKept else { return }
-        makeRoomForUrgent(&state, &outbox, breakers, now: now)
+        makeRoomForUrgent(&state, now: now)
         guard holdWatch.isSpillDue(now: now.monotonic) else { return }
-        giveBackRows(&state, &outbox, breakers, now: now)
+        giveBackRows(&state, now: now)
         let kept = max(HoldWatch.probesKept, state.settings.sizes.slots / 16)
         for index in state.routes.indices {
             let route = RouteID(rawValue: UInt16(index))
-            if let rate = breakers.limit(of: route), breakers.isClosed(route) {
+            if let rate = state.breakers.limit(of: route), state.breakers.isClosed(route) {
                 // What the limit sends before it would be deferred anyway.
                 let sent = min(
                     rate * (state.settings.sizes.holdMax / .seconds(1)), Double(kept * 4))
-                spill(route, to: max(kept, Int(sent)), &state, &outbox, breakers, now: now)
-            } else if !breakers.isClosed(route) {
-                spill(route, to: kept, &state, &outbox, breakers, now: now)
+                spill(route, to: max(kept, Int(sent)), &state, now: now)
+            } else if !state.breakers.isClosed(route) {
+                spill(route, to: kept, &state, now: now)
             }
         }
-        relieveSlowestPool(&state, &outbox, breakers, now: now)
+        relieveSlowestPool(&state, now: now)
     }
 
     private mutating func deferLongHeld(
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
         guard state.pushes.freeSlots < state.pushes.slots else { return state.pushes.endLaps() }
@@ -59,8 +59,8 @@ extension DeferredPushes {
         {
             let held = state.pushes.heldSince(of: slot)
             let end = state.pushes.restsUntil(slot) ?? held
-            guard held <= since || end - held > patience, hasRoom(state, outbox) else { continue }
-            _ = deferUntilSendable(slot, &state, &outbox, breakers, now: now)
+            guard held <= since || end - held > patience, hasRoom(state) else { continue }
+            _ = deferUntilSendable(slot, &state, now: now)
         }
     }
 
@@ -68,28 +68,26 @@ extension DeferredPushes {
     /// lasts: its offsets would hold back those of everything that was read after it. What
     /// `deferred` has no room for is left to the next owner of its partition.
     private mutating func deferWhatCannotEnd(
-        in drain: Drain, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        in drain: Drain, _ state: inout PipelineState, now: Now
     ) {
         guard state.pushes.queuedCount + state.pushes.restingCount > 0 else { return }
         var steps = max(HoldWatch.chunk, state.settings.sizes.slots / 16)
         var left = HoldWatch.spillMax
-        while left > 0, hasRoom(state, outbox), let slot = state.pushes.nextWaiting(steps: &steps) {
-            guard Self.cannotEnd(slot, in: drain, state, breakers),
-                deferUntilSendable(slot, &state, &outbox, breakers, now: now)
+        while left > 0, hasRoom(state), let slot = state.pushes.nextWaiting(steps: &steps) {
+            guard Self.cannotEnd(slot, in: drain, state),
+                deferUntilSendable(slot, &state, now: now)
             else { continue }
             left -= 1
         }
     }
 
     private static func cannotEnd(
-        _ slot: UInt32, in drain: Drain, _ state: borrowing PipelineState,
-        _ breakers: borrowing CircuitBreakers
+        _ slot: UInt32, in drain: Drain, _ state: borrowing PipelineState
     ) -> Bool {
         guard case .until(let end) = drain else { return true }
         if let wake = state.pushes.restsUntil(slot), wake > end { return true }
         let route = state.pushes.route(of: slot)
-        return !breakers.isClosed(route) || breakers.limit(of: route) != nil
+        return !state.breakers.isClosed(route) || state.breakers.limit(of: route) != nil
     }
 
     // MARK: One push
@@ -99,26 +97,25 @@ extension DeferredPushes {
     /// Where `deferred` has no room for it, it goes on waiting here.
     mutating func deferIfTooLong(
         _ slot: UInt32, until time: MonotonicTime, givingBackRows: Bool = false,
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
         let since = state.pushes.heldSince(of: slot)
         let isTooLong =
             since < .distantFuture
             ? time - since > HoldWatch.patience(state.settings.sizes.holdMax) : givingBackRows
-        guard isTooLong, hasRoom(state, outbox) else { return }
-        _ = deferPush(slot, notBefore: time, &state, &outbox, breakers, now: now)
+        guard isTooLong, hasRoom(state) else { return }
+        _ = deferPush(slot, notBefore: time, &state, now: now)
     }
 
     /// Defers the push until it may be handed to delivery.
     /// - Returns: false if its partition of `deferred` has no room, so that it still waits here.
     mutating func deferUntilSendable(
-        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ slot: UInt32, _ state: inout PipelineState, now: Now
     ) -> Bool {
         let rested = max(state.pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
-        let time = breakers.sendable(state.pushes.route(of: slot), from: rested)
-        return deferPush(slot, notBefore: time, &state, &outbox, breakers, now: now)
+        let time = state.breakers.sendable(state.pushes.route(of: slot), from: rested)
+        return deferPush(slot, notBefore: time, &state, now: now)
     }
 
     /// Ends the waiting push here. One that an operator drops would come back from Kafka once the
@@ -126,12 +123,10 @@ extension DeferredPushes {
     /// acknowledged; the claims on rows of `deferred` go back to them.
     /// - Returns: false if its partition of `deferred` has no room.
     private mutating func deferPush(
-        _ slot: UInt32, notBefore: MonotonicTime, _ state: inout PipelineState,
-        _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ slot: UInt32, notBefore: MonotonicTime, _ state: inout PipelineState, now: Now
     ) -> Bool {
         let push = state.pushes[slot]
-        if breakers.isDropping(push.route) {
+        if state.breakers.isDropping(push.route) {
             state.count(.dropped, slot)
             if push.hasFollowUp {
                 state.endUnqueued(.dropped, push.route, state.pushes.followUp(of: slot).type)
@@ -140,7 +135,7 @@ extension DeferredPushes {
             return true
         }
         let key = key(ofPush: slot, state)
-        guard hasRoom(for: slot, key: key, state, outbox) else { return false }
+        guard hasRoom(for: slot, key: key, state) else { return false }
         var record = Self.record(slot, notBefore: notBefore, state, now: now)
         var place = place(of: slot, state)
         let holds = state.endTakingClaims(slot, withFollowUp: true, now: now)
@@ -150,15 +145,17 @@ extension DeferredPushes {
             putBack(hold, notBefore: notBefore, attempts: push.attempts, &state.tracker)
         }
         if ofEvents.isEmpty, ofEvents.count < holds.count { return true }
-        if let open = outbox.tickets.openDeferral(of: key) {
+        if let open = state.outbox.tickets.openDeferral(of: key) {
             record.include(decode(open.record))
             // The open record may have the newer payload.
             if let own = place, let said = open.order { place!.age = max(own.age, said.age) }
         }
-        outbox.writeDeferral(
-            key: key, value: DeferredEncoder.value(record), holds: ofEvents, order: place)
+        var draft = RecordDraft(
+            .deferred, key: key, value: DeferredEncoder.value(record), claims: ofEvents)
+        draft.order = place
+        state.outbox.write(draft)
         if let place {
-            order.deferred(
+            state.payloadOrder.deferred(
                 place.hash, age: place.age, expiresAt: now.monotonic(at: record.expiresAt),
                 now: now.monotonic)
         }
@@ -191,7 +188,7 @@ extension DeferredPushes {
         }
         let token = state.audience.tokenBytes(of: push.token)
         return TicketTable.PayloadPlace(
-            hash: table.hash(push.route, token, push.coalescingKey),
+            hash: state.payloadOrder.hash(push.route, token, push.coalescingKey),
             age: state.pushes.age(of: said))
     }
 

@@ -19,16 +19,16 @@ extension DeferredPushes {
 
     /// Whether one more row of this route that owes a push may be made. Others may have to go.
     mutating func makeRoom(
-        for route: RouteID, _ state: inout PipelineState, _ breakers: borrowing CircuitBreakers,
+        for route: RouteID, _ state: inout PipelineState,
         now: Now
     ) -> Bool {
-        let isBlocked = Self.isBlocked(route, breakers)
+        let isBlocked = Self.isBlocked(route, state)
         // What a breaker is probed with is there, however full the table is.
         if isBlocked, table.owedCount(of: route) < HoldWatch.probesKept { return true }
         if hasRoomForRecords(state) { return true }
         guard !isBlocked, makesRoomAt <= now.monotonic else { return false }
-        guard let victim = victim(for: route, state, breakers) else { return false }
-        let hasForgotten = forgetRows(of: victim, &state, breakers)
+        guard let victim = victim(for: route, state) else { return false }
+        let hasForgotten = forgetRows(of: victim, &state)
         if !hasForgotten { makesRoomAt = now.monotonic + .seconds(1) }
         return hasRoomForRecords(state)
     }
@@ -36,7 +36,7 @@ extension DeferredPushes {
     /// The route whose rows make room: of those that may not be sent the one that has most; else one
     /// that has more than twice as many as the other.
     private func victim(
-        for route: RouteID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
+        for route: RouteID, _ state: borrowing PipelineState
     ) -> RouteID? {
         var blocked: RouteID?
         var largest = route
@@ -44,7 +44,7 @@ extension DeferredPushes {
             let other = RouteID(rawValue: UInt16(index))
             let count = table.owedCount(of: other)
             if count > table.owedCount(of: largest) { largest = other }
-            if count > HoldWatch.probesKept, Self.isBlocked(other, breakers),
+            if count > HoldWatch.probesKept, Self.isBlocked(other, state),
                 blocked.map({ count > table.owedCount(of: $0) }) ?? true
             {
                 blocked = other
@@ -56,11 +56,11 @@ extension DeferredPushes {
     }
 
     private mutating func forgetRows(
-        of route: RouteID, _ state: inout PipelineState, _ breakers: borrowing CircuitBreakers
+        of route: RouteID, _ state: inout PipelineState
     ) -> Bool {
         var forgotten: [(partition: Int32, offset: Int64)] = []
         let hasForgotten = table.forget(
-            route, keeping: breakers.areClosed(route) ? 0 : HoldWatch.probesKept,
+            route, keeping: state.breakers.areClosed(route) ? 0 : HoldWatch.probesKept,
             owedMax: Self.relaxed(rowsOwedMax(state)),
             bytesMax: Self.relaxed(state.settings.sizes.deferredBytesMax), &state.tracker
         ) { forgotten.append(($0, $1)) }
@@ -73,9 +73,9 @@ extension DeferredPushes {
     }
 
     private static func isBlocked(
-        _ route: RouteID, _ breakers: borrowing CircuitBreakers
+        _ route: RouteID, _ state: borrowing PipelineState
     ) -> Bool {
-        !breakers.isClosed(route) && !breakers.isDropping(route)
+        !state.breakers.isClosed(route) && !state.breakers.isDropping(route)
     }
 
     /// No row is made of the record, which stays in Kafka.
@@ -122,7 +122,7 @@ extension DeferredPushes {
 
     /// Begins to read a partition again, or gives that up.
     mutating func planReading(
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
         if let reading {
@@ -130,18 +130,18 @@ extension DeferredPushes {
             let isStalled = now.monotonic - reading.movedAt >= Self.readingPatience
             if isStalled { readsAgainAt = now.monotonic + .seconds(1) }
             for route in reading.routes
-            where isStalled || drain != nil || !mayRead(route, breakers, now: now) {
-                giveUpReading(route, &state, &outbox)
+            where isStalled || state.drain != nil || !mayRead(route, state, now: now) {
+                giveUpReading(route, &state)
             }
-            return endReadingIfOver(&state, &outbox, now: now)
+            return endReadingIfOver(&state, now: now)
         }
-        guard !forgotten.isEmpty, drain == nil, readsAgainAt <= now.monotonic else { return }
+        guard !forgotten.isEmpty, state.drain == nil, readsAgainAt <= now.monotonic else { return }
         readsAgainAt = now.monotonic + .milliseconds(50)
         let open = assignments.open.filter { assignments.isReplayed($0) }
         let later = open.filter { $0.ordinal > lastReread }
         for id in later + open.filter({ $0.ordinal <= lastReread }) {
             let routes = forgotten.routes(of: id).filter {
-                isWanted($0, state, breakers, now: now)
+                isWanted($0, state, now: now)
             }
             guard !routes.isEmpty else { continue }
             return beginReading(id, routes, &state, now: now)
@@ -155,19 +155,19 @@ extension DeferredPushes {
     }
 
     private func mayRead(
-        _ route: RouteID, _ breakers: borrowing CircuitBreakers, now: Now
+        _ route: RouteID, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
-        !Self.isBlocked(route, breakers) || !breakers.isBlocking(route, now: now.monotonic)
+        !Self.isBlocked(route, state) || !state.breakers.isBlocking(route, now: now.monotonic)
     }
 
     /// Whether the route's rows may be sent, and there is much room for them or nothing else of it:
     /// each reading reads all that stands behind the first.
     private func isWanted(
-        _ route: RouteID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers,
+        _ route: RouteID, _ state: borrowing PipelineState,
         now: Now
     ) -> Bool {
-        guard mayRead(route, breakers, now: now) else { return false }
-        if Self.isBlocked(route, breakers) || table.owedCount(of: route) == 0 {
+        guard mayRead(route, state, now: now) else { return false }
+        if Self.isBlocked(route, state) || table.owedCount(of: route) == 0 {
             return table.owedCount(of: route) == 0
         }
         return rowsOwed <= rowsOwedMax(state) / 2
@@ -191,16 +191,15 @@ extension DeferredPushes {
     /// A record of the partition that is read again. It is passed over unless it is of what was
     /// forgotten.
     mutating func readAgain(
-        _ record: DeferredRecord, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ record: DeferredRecord, _ state: inout PipelineState, now: Now
     ) throws(UnreadableRecord) {
         guard let id = reading?.id else { return }
         // What was not read for the first time is not read again.
         guard record.offset < assignments.nextOffset(of: id) else {
-            return readAgain(upTo: record.offset, &state, &outbox, now: now)
+            return readAgain(upTo: record.offset, &state, now: now)
         }
-        defer { readAgain(upTo: record.offset + 1, &state, &outbox, now: now) }
-        endRows(&state, &outbox)
+        defer { readAgain(upTo: record.offset + 1, &state, now: now) }
+        endRows(&state)
         let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
         let route = tokenKey.route
         guard forgotten.isReread(id, route, at: record.offset) else { return }
@@ -209,7 +208,7 @@ extension DeferredPushes {
         if let row, !table.isReplaying(row) { return }
         guard let push else {
             if let row {
-                ended(row, by: record, of: id, isActive: false, &state, &outbox, now: now)
+                ended(row, by: record, isActive: false, &state, now: now)
             }
             return
         }
@@ -218,33 +217,33 @@ extension DeferredPushes {
         if row == nil {
             // While a breaker is not closed only what it is probed with is read.
             let isEnough =
-                Self.isBlocked(route, breakers)
+                Self.isBlocked(route, state)
                 && table.owedCount(of: route) >= HoldWatch.probesKept
             guard forgotten.makesRows(id, route), !isEnough,
-                makeRoom(for: route, &state, breakers, now: now)
+                makeRoom(for: route, &state, now: now)
             else { return forgotten.forget(id, route, offset: record.offset) }
         }
         state.countRead()
         let made = try keep(
-            push, in: row, of: id, record, isActive: false, &state, &outbox, now: now)
+            push, RowReading(row: row, id: id, record: record, isActive: false), &state, now: now)
         if row == nil, let made { reading?.rows.append(made) }
     }
 
     /// The partition was read again up to this offset.
     mutating func readAgain(
-        upTo offset: Int64, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        upTo offset: Int64, _ state: inout PipelineState, now: Now
     ) {
         guard let reading else { return }
         if offset > reading.position {
             self.reading!.position = offset
             self.reading!.movedAt = now.monotonic
         }
-        endReadingIfOver(&state, &outbox, now: now)
+        endReadingIfOver(&state, now: now)
     }
 
     /// What was read again begins to wait as soon as nothing more is known of it.
     private mutating func endReadingIfOver(
-        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, now: Now
     ) {
         guard let reading, reading.position >= assignments.nextOffset(of: reading.id) else {
             return
@@ -252,19 +251,19 @@ extension DeferredPushes {
         self.reading = nil
         // A reading that has found no room is not repeated at once.
         if reading.rows.isEmpty { readsAgainAt = now.monotonic + .seconds(1) }
-        endRows(&state, &outbox)
+        endRows(&state)
         for route in reading.routes { forgotten.endReading(reading.id, route) }
         for row in reading.rows where table.activateReread(row, of: reading.id) {
-            rewrite(row, &state, &outbox, now: now)
+            rewrite(row, &state, now: now)
         }
     }
 
     /// What was made of the route's records is forgotten again.
     private mutating func giveUpReading(
-        _ route: RouteID, _ state: inout PipelineState, _ outbox: inout Outbox
+        _ route: RouteID, _ state: inout PipelineState
     ) {
         guard let reading else { return }
-        endRows(&state, &outbox)
+        endRows(&state)
         forgotten.giveUpReading(reading.id, route)
         for row in reading.rows where table.route(of: row) == route {
             table.forgetReread(row, of: reading.id, &state.tracker)

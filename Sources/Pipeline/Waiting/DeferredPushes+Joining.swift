@@ -25,9 +25,11 @@ extension DeferredPushes {
 
     /// Whether the push is left to a row, or rests until that is certain.
     mutating func joinsRow(
-        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ slot: UInt32, _ state: inout PipelineState, now: Now
     ) -> Bool {
-        guard drain == nil, let row = answeringRow(of: slot, state, now: now) else { return false }
+        guard state.drain == nil, let row = answeringRow(of: slot, state, now: now) else {
+            return false
+        }
         let content = state.pushes[slot].content
         let hold = table.hold(of: row)
         if marks.isRead(content.readSequence, of: hold.epoch) {
@@ -38,12 +40,12 @@ extension DeferredPushes {
         }
         let held = now.monotonic - state.pushes.heldSince(of: slot)
         guard held < Self.patience(state.settings.sizes.holdMax),
-            state.pushes.restingCount * 2 < state.pushes.slots, hasRoom(state, outbox)
+            state.pushes.restingCount * 2 < state.pushes.slots, hasRoom(state)
         else { return false }
         if marks.isDue(hold.epoch, now: now.monotonic), !table.hasUnreadRewrites(row) {
             marks.written(
                 hold, saidAt: table.offset(of: row), sequence: state.sequence, now: now.monotonic)
-            write(row, &state, &outbox, now: now)
+            write(row, &state, now: now)
         }
         let until = now.monotonic + max(Self.asksAgainAfter, held)
         state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)

@@ -30,8 +30,7 @@ extension DeferredPushes {
     /// Whether the push must not be handed over now, because of the gap to the one before. It rests
     /// then, or is deferred.
     mutating func keepsDistance(
-        _ slot: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ slot: UInt32, _ state: inout PipelineState, now: Now
     ) -> Bool {
         let push = state.pushes[slot]
         // A further try is not a further push.
@@ -43,15 +42,15 @@ extension DeferredPushes {
             else { return false }
             state.counters.pushesPaced += 1
             state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)
-            deferIfTooLong(slot, until: until, &state, &outbox, breakers, now: now)
+            deferIfTooLong(slot, until: until, &state, now: now)
         case .long:
             if push.isAnnounced, isAnnounced(slot, state, now: now) { return false }
-            if joinsRow(slot, &state, &outbox, now: now) { return true }
-            if isWorthDeferring(slot, state, outbox, now: now) {
+            if joinsRow(slot, &state, now: now) { return true }
+            if isWorthDeferring(slot, state, now: now) {
                 state.pushes.putBack(slot, until: now.monotonic, now: now.monotonic, &state.tracker)
-                return deferUntilSendable(slot, &state, &outbox, breakers, now: now)
+                return deferUntilSendable(slot, &state, now: now)
             }
-            if goesUnpaced(slot, state, outbox, now: now) {
+            if goesUnpaced(slot, state, now: now) {
                 if push.attempts == 0 { state.counters.pushesUnpaced += 1 }
                 state.pushes.withdrawAnnouncement(of: slot)
                 return false
@@ -89,19 +88,19 @@ extension DeferredPushes {
     /// APNs has accepted a push without a payload: the gap to the next one begins.
     @inline(never)
     mutating func pacedPushAccepted(
-        _ slot: UInt32, token: TokenID, route: RouteID, _ state: inout PipelineState,
-        _ outbox: inout Outbox, now: Now
+        _ push: PushTable.AcceptedPush, _ state: inout PipelineState, now: Now
     ) {
+        let route = push.route
         switch state.pacing.gap(of: route, coalescingKey: 0) {
         case .none: return
-        case .short: state.pacing.sent(token, now: now.monotonic)
+        case .short: state.pacing.sent(push.token, now: now.monotonic)
         case .long(let gap):
             // The token as it was sent: the audience may have forgotten it.
-            let token = UnsafeRawBufferPointer(state.slab.token(slot))
+            let token = UnsafeRawBufferPointer(state.slab.token(push.slot))
             var rows: [UInt32] = []
             table.forEachRow(route: route, token: token, coalescingKey: 0) { rows.append($0) }
             var answered: [UInt32] = []
-            state.pushes.forEachClaim(of: slot) { hold in
+            state.pushes.forEachClaim(of: push.slot) { hold in
                 if let row = table.row(of: hold) { answered.append(row) }
             }
             let hasRoom = table.sentCount < state.settings.live.deferredMax
@@ -112,7 +111,7 @@ extension DeferredPushes {
                 let owesNothing = table.sent(
                     row, at: now.monotonic, gapEnd: now.monotonic + gap,
                     isAnswered: isAnswered, &state.tracker)
-                if owesNothing { write(row, &state, &outbox, now: now) }
+                if owesNothing { write(row, &state, now: now) }
             }
         }
     }
@@ -128,7 +127,7 @@ extension DeferredPushes {
 
     /// Lets a row whose time has come wait for the gap, or announces its push.
     mutating func pace(
-        _ row: UInt32, gap: Duration, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, gap: Duration, _ state: inout PipelineState, now: Now
     ) -> Step {
         if table.isAnnounced(row), table.announcedUntil(row) - now.monotonic >= Self.timeToSend {
             return .makePush
@@ -141,7 +140,7 @@ extension DeferredPushes {
         // The time that Kafka takes is not the push's.
         let until = now.monotonic + Self.announcedFor + announcements.delay
         table.announce(row, until: until, now: now.monotonic)
-        write(row, &state, &outbox, now: now)
+        write(row, &state, now: now)
         return .wait
     }
 
@@ -181,21 +180,21 @@ extension DeferredPushes {
     /// the next owner would wait for the gap after them. An announcement that is still on its way
     /// comes to the log before what takes it back.
     mutating func retractAnnouncements(
-        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, now: Now
     ) {
         guard !table.overstatedRows.isEmpty else { return }
         for row in table.overstated
-        where hasRoom(forRow: row, announces: false, state, outbox, now: now) {
+        where hasRoom(forRow: row, announces: false, state, now: now) {
             table.withdraw(row)
-            write(row, &state, &outbox, now: now)
+            write(row, &state, now: now)
         }
     }
 
     /// Whether Kafka knows of each announced push of this partition's whether it was sent, and has all
     /// that this worker has written there.
-    func isDrained(_ id: AssignmentID, _ outbox: borrowing Outbox) -> Bool {
+    func isDrained(_ id: AssignmentID, _ state: borrowing PipelineState) -> Bool {
         !table.isOverstated(id)
-            && !outbox.tickets.isOpen(deferredPartition: assignments.partition(of: id))
+            && !state.outbox.tickets.isOpen(deferredPartition: assignments.partition(of: id))
     }
 
     /// When the row's token may be sent the next push; nil where it was sent none.
@@ -207,7 +206,7 @@ extension DeferredPushes {
     /// Ends a row whose push is not sent. While the gap after the one before is not over, it stays
     /// and owes nothing.
     mutating func endUnsent(
-        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, _ state: inout PipelineState, now: Now
     ) {
         // What was announced is not sent after all.
         if table.isAnnounced(row) { table.withdraw(row) }
@@ -221,7 +220,7 @@ extension DeferredPushes {
             return table.drop(row, &state.tracker)
         }
         table.owesNothing(row, until: end)
-        write(row, &state, &outbox, now: now)
+        write(row, &state, now: now)
     }
 
     /// Whether the record of a push that is owed must say when the one before was sent, since the

@@ -14,43 +14,18 @@ internal import RecordFormats
 /// ends the row if it owns it, or writes a tombstone for the owner if it has deferred the older
 /// payload.
 extension DeferredPushes {
-    /// Whether this push would bring a payload that is older than one its token has received.
-    func isOutdated(_ push: PushRequest, _ state: borrowing PipelineState) -> Bool {
-        !order.isEmpty && isOutdatedByOrder(push, state)
-    }
-
-    @inline(never)
-    private func isOutdatedByOrder(_ push: PushRequest, _ state: borrowing PipelineState) -> Bool {
-        let token = state.audience.tokenBytes(of: push.token)
-        let hash = table.hash(push.route, token, push.coalescingKey)
-        return order.isOutdated(hash, age: state.pushes.age(of: push.content))
-    }
-
-    /// Whether the payload of a waiting push is older than one of its key that was accepted since.
-    @inline(never)
-    func isSuperseded(_ slot: UInt32, _ state: borrowing PipelineState) -> Bool {
-        let content = state.pushes[slot].content
-        let token = state.audience.tokenBytes(of: state.pushes.token(of: slot))
-        let hash = table.hash(
-            state.pushes.route(of: slot), token, state.pushes.coalescingKey(of: slot))
-        let age = state.pushes.age(of: content)
-        // A push that comes from a row was not read here.
-        return content.readSequence == 0
-            ? order.isSuperseded(hash, age: age) : order.isOutdated(hash, age: age)
-    }
-
     /// Another worker got a payload accepted that was read at `readAt`: so says the tombstone just
     /// read, whose key this is. An older payload may be a push here by now; it is not tried again.
     mutating func acceptedElsewhere(
-        readAt: WallTime, _ state: borrowing PipelineState, now: Now
+        readAt: WallTime, _ state: inout PipelineState, now: Now
     ) {
         let (route, key) = (tokenKey.route, tokenKey.coalescingKey)
         guard key != 0 else { return }
         let (known, hash) = tokenKey.token.withUnsafeBytes { token in
-            (state.audience.token(route, token), table.hash(route, token, key))
+            (state.audience.token(route, token), state.payloadOrder.hash(route, token, key))
         }
         guard let known, state.existingPush(for: known, key: key) != nil else { return }
-        _ = order.accepted(
+        _ = state.payloadOrder.accepted(
             hash, age: .elsewhere(readAt, knownSince: state.sequence),
             keptUntil: now.monotonic + state.settings.live.events.payloadTTL, now: now.monotonic)
     }
@@ -60,12 +35,12 @@ extension DeferredPushes {
     ///   an older payload may still come.
     @inline(never)
     mutating func payloadAccepted(
-        _ slot: UInt32, areWalking: Bool, _ state: inout PipelineState, _ outbox: inout Outbox,
+        _ slot: UInt32, areWalking: Bool, _ state: inout PipelineState,
         now: Now
     ) {
         // Whether an older payload may still come to a token whose newer one has been accepted.
         let mayBeOvertaken = assignments.isReplaying || areWalking || !forgotten.isEmpty
-        guard mayBeOvertaken || !order.isEmpty || table.count > 0 else { return }
+        guard mayBeOvertaken || !state.payloadOrder.isEmpty || table.count > 0 else { return }
         let (route, key) = (state.pushes.route(of: slot), state.pushes.coalescingKey(of: slot))
         let content = state.pushes[slot].content
         let age = state.pushes.age(of: content)
@@ -73,11 +48,11 @@ extension DeferredPushes {
         let token = UnsafeRawBufferPointer(state.slab.token(slot))
         // If the older payload cannot be ended now, it must be recognised as superseded when its
         // turn comes.
-        let hasRoom = hasRoomForTombstones(state, outbox)
+        let hasRoom = hasRoomForTombstones(state)
         let isKept =
             (mayBeOvertaken || !hasRoom) && state.pushes.bodies.isReplaceable(content.body)
-        let hash = table.hash(route, token, key)
-        let endsOwn = order.accepted(
+        let hash = state.payloadOrder.hash(route, token, key)
+        let endsOwn = state.payloadOrder.accepted(
             hash, age: age,
             keptUntil: isKept ? now.monotonic + state.settings.live.events.payloadTTL : nil,
             now: now.monotonic)
@@ -86,13 +61,13 @@ extension DeferredPushes {
         table.forEachRow(route: route, token: token, coalescingKey: key) { row in
             isOwned = true
             if hasRoom, !table.isTaken(row),
-                order.isOlder(table.payloadAge(of: row), than: age, hash)
+                state.payloadOrder.isOlder(table.payloadAge(of: row), than: age, hash)
             {
                 superseded.append(row)
             }
         }
         for row in superseded { endSuperseded(row, &state) }
-        endRows(&state, &outbox)
+        endRows(&state)
         guard endsOwn, !isOwned else { return }
         // The older payload's type is not known here; it is nearly always this one's.
         state.endUnqueued(.superseded, route, content.type)
@@ -103,14 +78,15 @@ extension DeferredPushes {
                         route: state.routing[route], token: token, coalescingKey: key)
                 },
                 acceptedReadAt: age.readAt))
-        writePayloadEnds(state, &outbox)
+        writePayloadEnds(&state)
     }
 
     /// Writes the tombstones that wait, as far as there is room for them.
-    mutating func writePayloadEnds(_ state: borrowing PipelineState, _ outbox: inout Outbox) {
-        while hasRoomForTombstones(state, outbox), let end = ends.popFirst() {
-            outbox.writeDeferral(
-                key: end.key, value: nil, endedPayloadAt: end.acceptedReadAt)
+    mutating func writePayloadEnds(_ state: inout PipelineState) {
+        while hasRoomForTombstones(state), let end = ends.popFirst() {
+            var draft = RecordDraft(.deferred, key: end.key, value: nil)
+            draft.endedPayloadAt = end.acceptedReadAt
+            state.outbox.write(draft)
         }
     }
 
@@ -118,16 +94,18 @@ extension DeferredPushes {
     /// - Returns: whether a newer payload was accepted, so that the row ends here.
     @discardableResult
     mutating func endIfSuperseded(
-        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox
+        _ row: UInt32, _ state: inout PipelineState
     ) -> Bool {
-        guard !order.isEmpty, hasRoomForTombstones(state, outbox), !table.isTaken(row),
+        guard !state.payloadOrder.isEmpty, hasRoomForTombstones(state), !table.isTaken(row),
             table.coalescingKey(of: row) != 0
         else { return false }
-        let hash = table.hash(
+        let hash = state.payloadOrder.hash(
             table.route(of: row), table.tokenBytes(of: row), table.coalescingKey(of: row))
-        guard order.isSuperseded(hash, age: table.payloadAge(of: row)) else { return false }
+        guard state.payloadOrder.isSuperseded(hash, age: table.payloadAge(of: row)) else {
+            return false
+        }
         endSuperseded(row, &state)
-        endRows(&state, &outbox)
+        endRows(&state)
         return true
     }
 

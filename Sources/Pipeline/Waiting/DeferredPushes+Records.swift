@@ -13,16 +13,16 @@ internal import RecordFormats
 /// that Kafka does not take.
 extension DeferredPushes {
     mutating func rewrite(
-        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, _ state: inout PipelineState, now: Now
     ) {
         state.counters.deferredRewritten += 1
-        write(row, &state, &outbox, now: now)
+        write(row, &state, now: now)
     }
 
     /// Writes what the row says now. A row whose push is about to be sent goes on when Kafka has the
     /// last record that says so.
     mutating func write(
-        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, _ state: inout PipelineState, now: Now
     ) {
         let content = table.content(of: row)
         var push = state.record(
@@ -31,11 +31,19 @@ extension DeferredPushes {
         let sentAt = table.lastSent(of: row)
         if sentAt.nanoseconds > .min { push.lastSentAt = now.wall(at: sentAt) }
         if content.isSent { push.owesNothing() }
-        let ticket = outbox.writeDeferral(
-            partition: table.partition(of: row), key: key(of: row, state),
-            value: DeferredEncoder.value(push), endedOffset: table.offset(of: row),
-            announces: table.isAnnouncing(row) ? table.hold(of: row) : nil)
+        var draft = draft(of: row, value: DeferredEncoder.value(push), state)
+        if table.isAnnouncing(row) { draft.announces = table.hold(of: row) }
+        let ticket = state.outbox.write(draft)
         table.rewritten(row, ticket: ticket)
+    }
+
+    private func draft(
+        of row: UInt32, value: [UInt8]?, _ state: borrowing PipelineState
+    ) -> RecordDraft {
+        var draft = RecordDraft(.deferred, key: key(of: row, state), value: value)
+        draft.partition = table.partition(of: row)
+        draft.endedOffset = table.offset(of: row)
+        return draft
     }
 
     private func key(of row: UInt32, _ state: borrowing PipelineState) -> [UInt8] {
@@ -47,15 +55,13 @@ extension DeferredPushes {
     }
 
     /// Writes tombstones for the rows whose last claim was given back.
-    mutating func endRows(_ state: inout PipelineState, _ outbox: inout Outbox) {
+    mutating func endRows(_ state: inout PipelineState) {
         guard !state.tracker.endedRows.isEmpty else { return }
         for hold in state.tracker.takeEndedRows() {
             guard let row = table.row(of: hold) else { continue }
             if !table.isRevoked(row) {
                 state.counters.deferredEnded += 1
-                outbox.writeDeferral(
-                    partition: table.partition(of: row), key: key(of: row, state), value: nil,
-                    endedOffset: table.offset(of: row))
+                state.outbox.write(draft(of: row, value: nil, state))
                 noteEnd(of: row)
             }
             table.remove(row)
@@ -85,8 +91,10 @@ extension DeferredPushes {
     /// already. Or it is a rewrite of a row that has ended since, has changed, or is another
     /// worker's: behind the row's tombstone the record would cause the push to be sent once more.
     /// Or a later rewrite of the row says more than it.
-    mutating func isObsolete(_ ticket: TicketTable.Ticket) -> Bool {
-        if let place = ticket.order, order.isSuperseded(place.hash, age: place.age) {
+    mutating func isObsolete(
+        _ ticket: TicketTable.Ticket, _ state: borrowing PipelineState
+    ) -> Bool {
+        if let place = ticket.order, state.payloadOrder.isSuperseded(place.hash, age: place.age) {
             return true
         }
         guard ticket.record.value != nil, let offset = ticket.record.endedOffset else {
@@ -102,7 +110,7 @@ extension DeferredPushes {
     /// The record is too large to wait in Kafka, and the push must not hold its offsets for ever:
     /// it becomes a dead letter.
     mutating func tooLarge(
-        _ ticket: TicketTable.Ticket, _ state: inout PipelineState, _ outbox: inout Outbox
+        _ ticket: TicketTable.Ticket, _ state: inout PipelineState
     ) {
         let push = decode(ticket.record)
         let route = state.routing[tokenKey.route]
@@ -128,6 +136,6 @@ extension DeferredPushes {
         // A push without a payload is of its class's type; there would be no such push otherwise.
         let type = push.payload?.type ?? route.tokenClass.changeType!
         state.endUnqueued(.rejected, tokenKey.route, type, .deferralTooLarge)
-        outbox.writeAtOnce(letter, holds: ticket.holds, &state)
+        state.writeAtOnce(letter, holds: ticket.holds)
     }
 }

@@ -16,14 +16,15 @@ extension DeferredPushes {
 
     /// Whether some push may be deferred. Each row whose push is under way keeps room for its
     /// tombstone.
-    func hasRoom(_ state: borrowing PipelineState, _ outbox: borrowing Outbox) -> Bool {
-        ends.isEmpty && outbox.tickets.shares.hasRoom(beside: reserved(state), state.settings.sizes)
+    func hasRoom(_ state: borrowing PipelineState) -> Bool {
+        ends.isEmpty
+            && state.outbox.tickets.shares.hasRoom(beside: reserved(state), state.settings.sizes)
     }
 
     func hasRoomForTombstones(
-        _ state: borrowing PipelineState, _ outbox: borrowing Outbox
+        _ state: borrowing PipelineState
     ) -> Bool {
-        outbox.tickets.shares.hasRoom(
+        state.outbox.tickets.shares.hasRoom(
             beside: state.tracker.endedRows.count, state.settings.sizes)
     }
 
@@ -48,10 +49,10 @@ extension DeferredPushes {
     /// Whether this push may be deferred now. One that holds no event's offset came from a row, which
     /// takes it back without a record.
     func hasRoom(
-        for slot: UInt32, key: [UInt8], _ state: borrowing PipelineState, _ outbox: borrowing Outbox
+        for slot: UInt32, key: [UInt8], _ state: borrowing PipelineState
     ) -> Bool {
         guard state.pushes.heldSince(of: slot) < .distantFuture else { return true }
-        let shares = outbox.tickets.shares
+        let shares = state.outbox.tickets.shares
         return shares.hasRoom(
             in: shares.partition(ofKey: key), beside: reserved(state), state.settings.sizes)
     }
@@ -59,11 +60,11 @@ extension DeferredPushes {
     /// Whether a push may be deferred that could also be sent now: its partition has room, and Kafka
     /// acknowledges what it is given.
     func isWorthDeferring(
-        _ slot: UInt32, _ state: borrowing PipelineState, _ outbox: borrowing Outbox, now: Now
+        _ slot: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
-        guard hasRoom(state, outbox) else { return false }
+        guard hasRoom(state) else { return false }
         guard state.pushes.heldSince(of: slot) < .distantFuture else { return true }
-        let shares = outbox.tickets.shares
+        let shares = state.outbox.tickets.shares
         let partition = shares.partition(ofKey: key(ofPush: slot, state))
         return shares.hasRoom(in: partition, beside: reserved(state), state.settings.sizes)
             && !shares.isUnanswered(partition, now: now.monotonic)
@@ -74,7 +75,7 @@ extension DeferredPushes {
     /// seconds, where the push has waited for room as long as it may hold its event, and where too
     /// many wait for room. Those of a large audience may fill the slots that walks may take.
     func goesUnpaced(
-        _ slot: UInt32, _ state: borrowing PipelineState, _ outbox: borrowing Outbox, now: Now
+        _ slot: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
         let held = state.pushes.heldSince(of: slot)
         guard held < .distantFuture else { return false }
@@ -85,7 +86,7 @@ extension DeferredPushes {
         {
             return true
         }
-        let shares = outbox.tickets.shares
+        let shares = state.outbox.tickets.shares
         return shares.isUnanswered(
             shares.partition(ofKey: key(ofPush: slot, state)), now: now.monotonic)
     }
@@ -96,10 +97,9 @@ extension DeferredPushes {
     /// - Parameter announces: whether the push must be announced, and waits for Kafka to have that.
     ///   Announcements in one partition leave those in the others their room.
     func hasRoom(
-        forRow row: UInt32, announces: Bool, _ state: borrowing PipelineState,
-        _ outbox: borrowing Outbox, now: Now
+        forRow row: UInt32, announces: Bool, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
-        let shares = outbox.tickets.shares
+        let shares = state.outbox.tickets.shares
         let partition = Int(table.partition(of: row)) % shares.count
         guard shares.hasRoom(in: partition, beside: reserved(state), state.settings.sizes) else {
             return false

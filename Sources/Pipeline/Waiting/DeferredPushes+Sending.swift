@@ -12,100 +12,99 @@ internal import PushModel
 extension DeferredPushes {
     /// Makes pushes of what is due, as far as their routes may send and their share has room.
     mutating func sendDue(
-        _ state: inout PipelineState, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        _ state: inout PipelineState,
         now: Now
     ) {
-        endRows(&state, &outbox)
+        endRows(&state)
         announcements.advance(now: now.monotonic)
-        writePayloadEnds(state, &outbox)
-        planReading(&state, &outbox, breakers, now: now)
-        guard drain == nil else { return }
+        writePayloadEnds(&state)
+        planReading(&state, now: now)
+        guard state.drain == nil else { return }
         table.wake(now: now.monotonic, limit: Self.perTurn)
-        sweepExpired(&state, &outbox, now: now)
+        sweepExpired(&state, now: now)
         guard table.readyCount > 0 else { return }
         var left = Self.perTurn
         for step in state.routes.indices {
             // Another route is first each time.
             let route = RouteID(rawValue: UInt16((turn + step) % state.routes.count))
-            while left > 0, hasRoomForPushes(state, outbox), let row = table.firstReady(of: route),
-                maySend(route, state, breakers, now: now),
-                table.isAnnounced(row) || mayAnnounce(route, state, breakers)
+            while left > 0, hasRoomForPushes(state), let row = table.firstReady(of: route),
+                maySend(route, state, now: now),
+                table.isAnnounced(row) || mayAnnounce(route, state)
             {
-                send(row, &state, &outbox, breakers, now: now)
+                send(row, &state, now: now)
                 left -= 1
             }
         }
         turn += 1
-        endRows(&state, &outbox)
+        endRows(&state)
     }
 
     /// Whether a row of this route may become a push, or be dropped. While a breaker is not closed, a few pushes
     /// must be there to probe with, and no more. Of a limited route as many as may go now: the
     /// others would wait in slots that other routes' rows need.
     private func maySend(
-        _ route: RouteID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers,
+        _ route: RouteID, _ state: borrowing PipelineState,
         now: Now
     ) -> Bool {
-        if breakers.isDropping(route) { return true }
-        if breakers.isBlocking(route, now: now.monotonic) { return false }
-        return state.pushes.queuedCount(of: route) < most(of: route, breakers)
-            && shareLeft(breakers.pool(of: route), state, breakers) > 0
+        if state.breakers.isDropping(route) { return true }
+        if state.breakers.isBlocking(route, now: now.monotonic) { return false }
+        return state.pushes.queuedCount(of: route) < most(of: route, state)
+            && shareLeft(state.breakers.pool(of: route), state) > 0
     }
 
     /// How many pushes of this route may wait to be handed over.
-    private func most(of route: RouteID, _ breakers: borrowing CircuitBreakers) -> Int {
-        guard breakers.isClosed(route) else { return HoldWatch.probesKept }
-        return breakers.left(of: route).map { max($0, HoldWatch.probesKept) } ?? .max
+    private func most(of route: RouteID, _ state: borrowing PipelineState) -> Int {
+        guard state.breakers.isClosed(route) else { return HoldWatch.probesKept }
+        return state.breakers.left(of: route).map { max($0, HoldWatch.probesKept) } ?? .max
     }
 
     /// Whether one more push of this route may be announced. What is announced and cannot be sent
     /// soon must be announced again: no more is than may be made, and than Kafka takes in some seconds.
     private func mayAnnounce(
-        _ route: RouteID, _ state: borrowing PipelineState, _ breakers: borrowing CircuitBreakers
+        _ route: RouteID, _ state: borrowing PipelineState
     ) -> Bool {
         guard table.announcingCount < announcements.most else { return false }
         let announced = table.announcedCount(of: route)
         if announced == 0 { return true }
         let room = min(
-            shareLeft(breakers.pool(of: route), state, breakers), state.pushes.freeSlots)
+            shareLeft(state.breakers.pool(of: route), state), state.pushes.freeSlots)
         return announced < room
-            && announced + state.pushes.queuedCount(of: route) < most(of: route, breakers)
+            && announced + state.pushes.queuedCount(of: route) < most(of: route, state)
     }
 
     private func hasRoomForPushes(
-        _ state: borrowing PipelineState, _ outbox: borrowing Outbox
+        _ state: borrowing PipelineState
     ) -> Bool {
         state.pushes.deferredShareCount < state.settings.sizes.deferredSlots
             && state.pushes.freeSlots > 0
-            && hasRoom(state, outbox)
+            && hasRoom(state)
             && state.pushes.bodies.bytes < state.settings.sizes.payloadBytesMax * 3 / 4
     }
 
     private mutating func send(
-        _ row: UInt32, _ state: inout PipelineState, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
+        _ row: UInt32, _ state: inout PipelineState, now: Now
     ) {
         let content = table.content(of: row)
         let route = table.route(of: row)
         // However it ends, its tombstone needs room in its partition.
         if !table.isAnnounced(row),
-            !hasRoom(forRow: row, announces: false, state, outbox, now: now)
+            !hasRoom(forRow: row, announces: false, state, now: now)
         {
             return table.postpone(row, until: now.monotonic + Self.roomRetry)
         }
-        if content.isSent { return endUnsent(row, &state, &outbox, now: now) }
+        if content.isSent { return endUnsent(row, &state, now: now) }
         if content.push.expiresAt <= now.monotonic {
             if holdsBack(row, state, now: now) { return }
             state.endUnqueued(.expired, route, content.push.type)
-            return endUnsent(row, &state, &outbox, now: now)
+            return endUnsent(row, &state, now: now)
         }
-        if endIfSuperseded(row, &state, &outbox) { return }
-        if breakers.isDropping(route) {
+        if endIfSuperseded(row, &state) { return }
+        if state.breakers.isDropping(route) {
             state.endUnqueued(.dropped, route, content.push.type)
-            return endUnsent(row, &state, &outbox, now: now)
+            return endUnsent(row, &state, now: now)
         }
         // Pushes to the row's token wait until then: the next row goes instead.
-        if let until = breakers.held(table.tokenBytes(of: row), route, now: now.monotonic) {
+        if let until = state.breakers.held(table.tokenBytes(of: row), route, now: now.monotonic) {
             return table.postpone(row, until: until)
         }
         let known = state.audience.token(route, table.tokenBytes(of: row))
@@ -113,37 +112,38 @@ extension DeferredPushes {
             // Its registration may be on its way: another worker knew the token.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
             state.endUnqueued(.unregistered, route, content.push.type)
-            return endUnsent(row, &state, &outbox, now: now)
+            return endUnsent(row, &state, now: now)
         }
         if state.audience.isSuppressed(token) {
             state.endUnqueued(.suppressed, route, content.push.type)
-            return endUnsent(row, &state, &outbox, now: now)
+            return endUnsent(row, &state, now: now)
         }
         if !table.bodies.isOwed(content.push.body, where: { state.audience.mayShow(token, $0) }) {
             // So may the registration that shows the subject.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
             state.endUnqueued(.unsubscribed, route, content.push.type)
             state.noteUnsubscribed(content.push, to: table.tokenBytes(of: row), route, now: now)
-            return endUnsent(row, &state, &outbox, now: now)
+            return endUnsent(row, &state, now: now)
         }
         let gap = state.pacing.longGap(of: route, coalescingKey: table.coalescingKey(of: row))
         // What another partition has no room for must not keep the rows behind it.
         if !table.isAnnounced(row),
-            !hasRoom(forRow: row, announces: gap != nil, state, outbox, now: now)
+            !hasRoom(forRow: row, announces: gap != nil, state, now: now)
         {
             return table.postpone(row, until: now.monotonic + Self.roomRetry)
         }
-        if let gap, case .wait = pace(row, gap: gap, &state, &outbox, now: now) {
+        if let gap, case .wait = pace(row, gap: gap, &state, now: now) {
             return
         }
-        makePush(of: row, content, token: token, route: route, &state, now: now)
+        makePush(of: row, content, token: token, &state, now: now)
     }
 
     /// Makes a push of the row; the row's claim passes to it.
     private mutating func makePush(
-        of row: UInt32, _ content: DeferredContent, token: TokenID, route: RouteID,
-        _ state: inout PipelineState, now: Now
+        of row: UInt32, _ content: DeferredContent, token: TokenID, _ state: inout PipelineState,
+        now: Now
     ) {
+        let route = table.route(of: row)
         let hold = table.hold(of: row)
         table.take(row)
         var push = PushRequest(
@@ -180,22 +180,22 @@ extension DeferredPushes {
     }
 
     private mutating func sweepExpired(
-        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ state: inout PipelineState, now: Now
     ) {
         guard sweepAt <= now.monotonic, table.readyCount > 0 else { return }
         sweepAt = now.monotonic + .milliseconds(10)
         var steps = 1024
-        while hasRoom(state, outbox),
+        while hasRoom(state),
             let row = table.nextExpired(now: now.monotonic, steps: &steps)
         {
-            guard hasRoom(forRow: row, announces: false, state, outbox, now: now) else { continue }
+            guard hasRoom(forRow: row, announces: false, state, now: now) else { continue }
             if !table.content(of: row).isSent {
                 if holdsBack(row, state, now: now) { continue }
                 state.endUnqueued(.expired, table.route(of: row), table.content(of: row).push.type)
             }
-            endUnsent(row, &state, &outbox, now: now)
+            endUnsent(row, &state, now: now)
         }
-        endRows(&state, &outbox)
+        endRows(&state)
     }
 
     /// Lets a row wait that has expired by this worker's clock alone: it is neither sent nor ended.

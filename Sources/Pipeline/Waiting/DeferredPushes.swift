@@ -22,7 +22,6 @@ internal import RecordFormats
 struct DeferredPushes: ~Copyable {
     var table: DeferredTable
     /// Which payloads are no longer to be sent.
-    var order: PayloadOrder
     /// Tombstones for payloads in other workers' partitions for which there is no room yet.
     var ends: PayloadEnds
     var unreadRewrites = UnreadRewrites()
@@ -36,9 +35,6 @@ struct DeferredPushes: ~Copyable {
     var readsAgainAt = MonotonicTime(nanoseconds: .min)
     /// When rows may be forgotten again, after none could be.
     var makesRoomAt = MonotonicTime(nanoseconds: .min)
-    /// Set while partitions are given up or the worker is about to stop: what waits in `deferred`
-    /// is left there.
-    var drain: Drain?
     var holdWatch = HoldWatch()
     var roomWaits = RoomWaits()
 
@@ -55,7 +51,6 @@ struct DeferredPushes: ~Copyable {
 
     init(routing: RoutingTable, settings: PipelineSettings) {
         table = DeferredTable(routes: routing.routes.count, seed: settings.seed)
-        order = PayloadOrder(bytesMax: settings.sizes.payloadOrderBytesMax)
         ends = PayloadEnds(bytesMax: settings.sizes.payloadOrderBytesMax)
         decoder = TokenRecordDecoder(routing: routing)
     }
@@ -75,7 +70,6 @@ struct DeferredPushes: ~Copyable {
     static func relaxed(_ bound: Int) -> Int { bound - max(1, bound / 16) }
 
     /// How many payloads this worker has forgotten, so that a newer one will not end them.
-    var payloadsForgotten: Int { order.forgotten + ends.dropped }
 
     // MARK: Partitions
 
@@ -89,20 +83,20 @@ struct DeferredPushes: ~Copyable {
 
     /// The partition has been read to its end.
     mutating func replayed(
-        _ id: AssignmentID, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ id: AssignmentID, _ state: inout PipelineState, now: Now
     ) {
         guard !assignments.isReplayed(id) else { return }
         assignments.replayed(id)
         var hidden: [UInt32] = []
         table.activate(id) { hidden.append($0) }
-        for row in hidden { rewrite(row, &state, &outbox, now: now) }
+        for row in hidden { rewrite(row, &state, now: now) }
     }
 
     /// The partitions are no longer ours. Pushes of their rows that are under way are still sent.
     mutating func unassigned(
-        _ ids: [AssignmentID], _ state: inout PipelineState, _ outbox: inout Outbox
+        _ ids: [AssignmentID], _ state: inout PipelineState
     ) {
-        endRows(&state, &outbox)
+        endRows(&state)
         table.close(ids, &state.tracker)
         for id in ids {
             if reading?.id == id { reading = nil }
@@ -118,18 +112,17 @@ struct DeferredPushes: ~Copyable {
 
     /// A record of `deferred` was read.
     mutating func read(
-        _ record: DeferredRecord, of id: AssignmentID, _ state: inout PipelineState,
-        _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers, now: Now
+        _ record: DeferredRecord, of id: AssignmentID, _ state: inout PipelineState, now: Now
     ) throws(UnreadableRecord) {
         precondition(assignments.isOpen(id), "a record of a partition that is not ours: \(id)")
-        endRows(&state, &outbox)
+        endRows(&state)
         state.countRead()
         assignments.received(id, offset: record.offset)
         let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
         let row = rowOfKey(id)
         if !unreadRewrites.isEmpty, isOfEndedRow(record, of: id) { return }
         if push == nil, let readAt = record.endedPayloadAt {
-            acceptedElsewhere(readAt: readAt, state, now: now)
+            acceptedElsewhere(readAt: readAt, &state, now: now)
         }
         // A row is made of a record that a tombstone of this worker is about to hide: it must be
         // written again before Kafka compacts it away.
@@ -140,16 +133,17 @@ struct DeferredPushes: ~Copyable {
         let isActive = assignments.isReplayed(id)
         guard let push else {
             if let row {
-                ended(row, by: record, of: id, isActive: isActive, &state, &outbox, now: now)
+                ended(row, by: record, isActive: isActive, &state, now: now)
             }
             return
         }
         if row == nil, !isHidden, !push.isSent || push.payload != nil,
-            !makeRoom(for: tokenKey.route, &state, breakers, now: now)
+            !makeRoom(for: tokenKey.route, &state, now: now)
         {
             return leave(record, of: id, &state)
         }
-        _ = try keep(push, in: row, of: id, record, isActive: isActive, &state, &outbox, now: now)
+        let reading = RowReading(row: row, id: id, record: record, isActive: isActive)
+        _ = try keep(push, reading, &state, now: now)
     }
 
     /// Whether the record is a rewrite of a row that has ended here since. A tombstone says that no
@@ -180,13 +174,22 @@ struct DeferredPushes: ~Copyable {
         }
     }
 
+    /// A record that is read, and the row of its key.
+    struct RowReading {
+        /// Nil where there is none yet.
+        let row: UInt32?
+        let id: AssignmentID
+        let record: DeferredRecord
+        /// Whether its partition has been read to the end, and is not read again.
+        let isActive: Bool
+    }
+
     /// Takes over what the record says.
-    /// - Parameter isActive: whether its partition has been read to the end, and is not read again.
     /// - Returns: the row that was made, if there was none.
     mutating func keep(
-        _ push: DeferredPush, in row: UInt32?, of id: AssignmentID, _ record: DeferredRecord,
-        isActive: Bool, _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ push: DeferredPush, _ reading: RowReading, _ state: inout PipelineState, now: Now
     ) throws(UnreadableRecord) -> UInt32? {
+        let (record, isActive) = (reading.record, reading.isActive)
         var content = try content(of: push, record, &state, now: now)
         state.witness.look(now: now)
         if let sourceAt = push.sourceAt { state.witness.read(sourceAt, now: now) }
@@ -199,12 +202,12 @@ struct DeferredPushes: ~Copyable {
             if !subject.isEmpty { table.add(subject: subject, to: content.push.body) }
         }
         let saidAt = record.saidAt
-        if content.isSent, hasNoRoomForGap(of: row, saidAt: saidAt, state) {
+        if content.isSent, hasNoRoomForGap(of: reading.row, saidAt: saidAt, state) {
             state.counters.gapsForgotten += 1
-            if let row { table.forget(row, &state.tracker) }
+            if let row = reading.row { table.forget(row, &state.tracker) }
             return nil
         }
-        if let row {
+        if let row = reading.row {
             let needsRewrite = table.replace(
                 row, with: content, saidAt: saidAt, isRewrite: record.endedOffset != nil,
                 isActive: isActive, &state.tracker)
@@ -214,20 +217,20 @@ struct DeferredPushes: ~Copyable {
             let isSilent = push.lastSentAt == nil && mustSayWhenSent(row, state, now: now)
             // Once its partition has been read to the end.
             if isSilent, !isActive { table.hide(row) }
-            if needsRewrite || isSilent && hasRoom(state, outbox), isActive {
-                rewrite(row, &state, &outbox, now: now)
+            if needsRewrite || isSilent && hasRoom(state), isActive {
+                rewrite(row, &state, now: now)
             }
-            endIfSuperseded(row, &state, &outbox)
+            endIfSuperseded(row, &state)
             return nil
         } else {
             let row = tokenKey.token.withUnsafeBytes { token in
                 table.insert(
                     content, route: tokenKey.route, token: token,
-                    coalescingKey: tokenKey.coalescingKey, assignment: id,
-                    partition: assignments.partition(of: id), offset: record.offset,
+                    coalescingKey: tokenKey.coalescingKey, assignment: reading.id,
+                    partition: assignments.partition(of: reading.id), offset: record.offset,
                     saidAt: saidAt, isActive: isActive, &state.tracker)
             }
-            endIfSuperseded(row, &state, &outbox)
+            endIfSuperseded(row, &state)
             return row
         }
     }
@@ -276,8 +279,8 @@ struct DeferredPushes: ~Copyable {
 
     /// A tombstone was read for this row's key.
     mutating func ended(
-        _ row: UInt32, by record: DeferredRecord, of id: AssignmentID, isActive: Bool,
-        _ state: inout PipelineState, _ outbox: inout Outbox, now: Now
+        _ row: UInt32, by record: DeferredRecord, isActive: Bool, _ state: inout PipelineState,
+        now: Now
     ) {
         // A payload that is newer than the accepted one is still owed, like a record that a
         // tombstone hides.
@@ -288,7 +291,7 @@ struct DeferredPushes: ~Copyable {
             // The record was written after the owner's reading and before its tombstone, which
             // hides the record from the next owner.
             table.hide(row)
-            if isActive { rewrite(row, &state, &outbox, now: now) }
+            if isActive { rewrite(row, &state, now: now) }
         } else if table.isTaken(row) {
             table.revoke(row)
         } else {
@@ -299,7 +302,7 @@ struct DeferredPushes: ~Copyable {
             if isActive, table.hasUnreadRewrites(row) {
                 // A rewrite comes behind this tombstone, and another one must end it.
                 table.drop(row, &state.tracker)
-                endRows(&state, &outbox)
+                endRows(&state)
             } else {
                 table.forget(row, &state.tracker)
             }
@@ -358,7 +361,6 @@ package enum Drain: Sendable, Equatable {
 extension DeferredPushes {
     func checkInvariants() {
         table.checkInvariants()
-        order.checkInvariants()
         ends.checkInvariants()
         forgotten.checkInvariants()
         assignments.checkInvariants()

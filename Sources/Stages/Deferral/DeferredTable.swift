@@ -512,10 +512,7 @@ package struct DeferredTable: ~Copyable {
     package func hash(
         _ route: RouteID, _ token: UnsafeRawBufferPointer, _ coalescingKey: UInt64
     ) -> UInt64 {
-        var hash = StableHash(seed: seed &+ UInt64(route.rawValue))
-        hash.combine(coalescingKey)
-        hash.combine(token)
-        return hash.finish().low
+        KeyHash(seed: seed).hash(route, token, coalescingKey)
     }
 
     /// Puts the row in the heap, until it expires at the latest, so that its end is not delayed.

@@ -20,6 +20,7 @@ package struct PayloadOrder: ~Copyable {
     private var oldest = none
     private var newest = none
     private let rowsMax: Int
+    private let keyHash: KeyHash
     /// How many keys had to make room while their payload could still be sent late.
     package private(set) var forgotten = 0
 
@@ -44,7 +45,8 @@ package struct PayloadOrder: ~Copyable {
         MemoryLayout<Row>.stride + MemoryLayout<UInt32>.stride + 10
     }
 
-    package init(bytesMax: Int) {
+    package init(bytesMax: Int, seed: UInt64 = 0) {
+        keyHash = KeyHash(seed: seed)
         rowsMax = max(1, bytesMax / Self.bytesPerKey)
         rows.append(Row(hash: 0, forgetAt: .distantFuture))
     }
@@ -52,6 +54,13 @@ package struct PayloadOrder: ~Copyable {
     package var isEmpty: Bool { oldest == Self.none }
     package var count: Int { rows.count - 1 - free.count }
     package var bytes: Int { count * Self.bytesPerKey }
+
+    /// The seeded hash of a token and a collapse ID, by which the other methods know them.
+    package func hash(
+        _ route: RouteID, _ token: UnsafeRawBufferPointer, _ coalescingKey: UInt64
+    ) -> UInt64 {
+        keyHash.hash(route, token, coalescingKey)
+    }
 
     // MARK: Facts
 

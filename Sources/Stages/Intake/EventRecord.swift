@@ -12,15 +12,18 @@ package struct EventRecord {
     package var value: UnsafeRawBufferPointer?
     /// Kafka's timestamp; negative where the record has none.
     package var timestamp: WallTime
+    /// Where it stands in its partition; without meaning for a sample that stands in none.
+    package var offset: Int64
 
     package init(
         binding: Int, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
-        timestamp: WallTime
+        timestamp: WallTime, offset: Int64 = 0
     ) {
         self.binding = binding
         self.key = key
         self.value = value
         self.timestamp = timestamp
+        self.offset = offset
     }
 
     /// Looks up the last header of a name. Drivers parse headers lazily, so it is called only where

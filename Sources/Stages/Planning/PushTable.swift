@@ -92,13 +92,17 @@ package struct PushTable: ~Copyable {
     /// What becomes of a push that was accepted depends on these. They are read with one look.
     @usableFromInline
     package struct AcceptedPush {
+        @usableFromInline package let slot: UInt32
+        @usableFromInline package let route: RouteID
         @usableFromInline package let token: TokenID
         @usableFromInline package let coalescingKey: UInt64
         @usableFromInline package let type: PushType
         @usableFromInline package let writtenAt: WallTime
 
         @inlinable
-        init(_ push: borrowing Push) {
+        init(_ push: borrowing Push, slot: UInt32) {
+            self.slot = slot
+            route = push.route
             token = push.token
             coalescingKey = push.coalescingKey
             type = push.held.content.type
@@ -107,7 +111,7 @@ package struct PushTable: ~Copyable {
     }
 
     @inlinable package func accepted(_ slot: UInt32) -> AcceptedPush {
-        AcceptedPush(pushes[Int(slot)])
+        AcceptedPush(pushes[Int(slot)], slot: slot)
     }
 
     // MARK: Events come in

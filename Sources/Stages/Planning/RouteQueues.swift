@@ -16,6 +16,8 @@ package struct PoolLine: BitwiseCopyable, Sendable {
         index = Int(pool.rawValue) * Self.perPool + (isPatient ? 1 : 0)
     }
 
+    package var pool: PoolID { PoolID(rawValue: UInt16(index / Self.perPool)) }
+
     static var perPool: Int { 2 }
 }
 

@@ -67,6 +67,8 @@ package struct Walks: ~Copyable {
     /// Walks that take turns, oldest first.
     private var order: [Int] = []
     private var turn = 0
+    /// Whether walks that have a pace wait, whatever they may visit.
+    package var standsStill = false
     private var holds = ClaimPool()
     /// The walks of each subject, in the order in which they began.
     private var bySubject: [SubjectID: [Int]] = [:]
@@ -227,12 +229,10 @@ package struct Walks: ~Copyable {
     ///   - tracker: is given back the claims of laps that have ended.
     ///   - bodies: is given back the body of a walk that has ended.
     ///   - now: by which walks keep their pace.
-    ///   - standsStill: whether walks that have a pace wait, whatever they may visit.
     ///   - count: the number of entries of a subject.
     package mutating func step(
         most: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
-        now: MonotonicTime = MonotonicTime(nanoseconds: 0), standsStill: Bool = false,
-        count: (SubjectID) -> Int
+        now: MonotonicTime = MonotonicTime(nanoseconds: 0), count: (SubjectID) -> Int
     ) -> Step {
         var waiting = 0
         nextPaced = .distantFuture
@@ -241,7 +241,7 @@ package struct Walks: ~Copyable {
             let index = order[turn]
             let count = count(walks[index]!.request.subject)
             let allowed = allowance(
-                of: index, most: most, count: count, now: now, standsStill: standsStill)
+                of: index, most: most, count: count, now: now)
             if allowed == 0 {
                 turn += 1
                 waiting += 1
@@ -406,7 +406,7 @@ package struct Walks: ~Copyable {
     /// How many entries the walk may visit now, as far as its pace is concerned; above zero where a
     /// lap ends, which is no visit.
     private mutating func allowance(
-        of index: Int, most: Int, count: Int, now: MonotonicTime, standsStill: Bool
+        of index: Int, most: Int, count: Int, now: MonotonicTime
     ) -> Int {
         guard walks[index]!.pace != nil, !walks[index]!.isAbandoned,
             !walks[index]!.cursor.isAtEnd(count: count)

@@ -9,9 +9,6 @@ internal import Rdkafka
 
 /// Writes the operator's canaries to Kafka.
 extension PlannerLoop {
-    /// Marks the tickets of canaries, which have no outlet: one at a time is with the producer.
-    static let canaryTicket: UInt64 = 1 << 63
-
     /// Writes the next canary, if it is due, to one of the worker's own partitions: what comes of it is
     /// seen only where it is read.
     mutating func writeCanary(now: Now) {
@@ -20,15 +17,16 @@ extension PlannerLoop {
             let record = pipeline.nextCanary(partitions: ownPartitions(of: binding, now), now: now)
         else { return }
         let acceptance = record.value.withUnsafeBytes {
-            producer.produce(
+            records.producer.produce(
                 topic: topic, partition: record.partition, key: nil, value: $0,
-                ticket: Self.canaryTicket | record.number)
+                ticket: CanaryTicket.of(record.number))
         }
         switch acceptance {
         case .accepted: break
         case .queueFull:
             pipeline.canaryAcknowledged(record.number, refusal: "the producer's queue is full")
-        case .failed(let error): canaryAnswered(record.number, RecordAnswer(error.code))
+        case .failed(let error):
+            CanaryTicket.answered(record.number, RecordAnswer(error.code), &pipeline)
         }
     }
 
@@ -51,14 +49,24 @@ extension PlannerLoop {
             every: settings.every, silence: canary.silence(now: now), latest: canary.latest,
             lastProof: canary.lastProof, counts: canary.counts)
     }
+}
 
-    mutating func canaryAnswered(_ ticket: UInt64, _ answer: RecordAnswer) {
+/// The tickets of canaries, which have no outlet: one at a time is with the producer.
+enum CanaryTicket {
+    private static let mark: UInt64 = 1 << 63
+
+    static func of(_ number: UInt64) -> UInt64 { mark | number }
+    static func isOne(_ ticket: UInt64) -> Bool { ticket & mark != 0 }
+
+    static func answered(
+        _ ticket: UInt64, _ answer: RecordAnswer, _ pipeline: inout PushPipeline
+    ) {
         let refusal: String? =
             switch answer {
             case .acknowledged: nil
             case .tooLarge: "too large"
             case .refused(let cause): cause
             }
-        pipeline.canaryAcknowledged(ticket & ~Self.canaryTicket, refusal: refusal)
+        pipeline.canaryAcknowledged(ticket & ~mark, refusal: refusal)
     }
 }

@@ -15,7 +15,7 @@ extension PlannerLoop {
         guard writtenAt.milliseconds > 0 else { return false }
         let age = now.wall - writtenAt
         let isOld = age > ClockHold.leadMax
-        let holds = clockHold.holds(
+        let holds = waits.clock.holds(
             id, age: age, lead: isOld ? pipeline.clockLead(now: now) : nil,
             life: isOld ? plan.longestLife : .zero)
         if holds { pipeline.sawRecord(writtenAt: writtenAt, now: now) }
@@ -25,14 +25,14 @@ extension PlannerLoop {
     func clockDoubt(now: Now) -> ClockDoubt {
         ClockDoubt(
             deferred: pipeline.load.heldBack,
-            partitions: held.partitions.values.count { $0.awaited == .clock },
+            partitions: waits.held.partitions.values.count { $0.awaited == .clock },
             lead: pipeline.clockLead(now: now) ?? .zero)
     }
 
     /// Tells what waits for the clock, and reads `deferred` again once somebody has set it back: its
     /// rows were converted with the wrong time.
     mutating func watchClock(now: Now) {
-        clockReport.report(clockDoubt(now: now), logger: logger)
+        reports.clock.report(clockDoubt(now: now), logger: logger)
         guard lifecycle.isSteady, pipeline.isClockSetBack(now: now) else { return }
         logger.notice("this worker's clock was set back: restarting the event consumer")
         lifecycle.restartNeeded()

@@ -23,16 +23,16 @@ extension PlannerLoop {
         let read = tables.poll(now: now, limit: limit) { record in
             if isFirst {
                 isFirst = false
-                recordTimes.sampled(
+                reports.recordTimes.sampled(
                     record.timestampMilliseconds, of: .table(record.topic), now: now)
             }
             if let problem = readTable(record, now: now) {
-                watch.unreadable(
+                reports.watch.unreadable(
                     problem, of: record, topic: plan.tableTopics[record.topic], now: now,
                     logger: logger)
             }
         }
-        if wasCaughtUp, tables.recordsRead > recordsBefore { clockHold.readNewRecord() }
+        if wasCaughtUp, tables.recordsRead > recordsBefore { waits.clock.readNewRecord() }
         if isIndexComplete(now: now) { perform(lifecycle.indexCompleted(), now: now) }
         return read == limit
     }
@@ -45,8 +45,9 @@ extension PlannerLoop {
         switch record.topic {
         case WorkerPlan.registrationsTable:
             return pipeline.registrationRecord(
-                key: record.key, value: record.value, timestamp: timestamp,
-                partition: record.partition, offset: record.offset, now: now)
+                TableRecord(
+                    key: record.key, value: record.value, timestamp: timestamp,
+                    partition: record.partition, offset: record.offset), now: now)
         case WorkerPlan.suppressionsTable:
             return pipeline.suppressionRecord(
                 key: record.key, value: record.value, timestamp: timestamp)
@@ -83,7 +84,7 @@ extension PlannerLoop {
                 replayed: [plan.deferredConsumed], startFrom: plan.startFrom,
                 prefetchMax: Audience.prefetchMax, logger: logger)
             try epoll.add(consumer.wakeDescriptor, for: .read, tag: 4)
-            self.consumer = consumer
+            readers.consumer = consumer
             control.enter(.running)
         } catch {
             lifecycle.clientFailed("the event topics cannot be read: \(error)")
@@ -98,7 +99,7 @@ extension PlannerLoop {
         let poll = lifecycle.planPoll(room, now: now)
         perform(poll.actions, now: now)
         guard var limit = poll.limit else { return false }
-        let readAgain = held.isEmpty ? 0 : readHeld(limit: limit, now: now)
+        let readAgain = waits.held.isEmpty ? 0 : readHeld(limit: limit, now: now)
         // A poll for no record answers no rebalance.
         limit = max(1, limit - readAgain)
         var isFirst = true
@@ -110,7 +111,7 @@ extension PlannerLoop {
             if consumer.hasFacts { takeFacts(of: consumer, now: now) }
             if isFirst {
                 isFirst = false
-                recordTimes.sampled(
+                reports.recordTimes.sampled(
                     record.timestampMilliseconds,
                     of: record.topic == plan.deferredConsumed ? .deferred : .events(record.topic),
                     now: now)
@@ -131,18 +132,18 @@ extension PlannerLoop {
         }
         assert(record.topic < plan.bindings.count, "a record of a topic without a binding")
         if plan.isSkipped(topic: record.topic, partition: record.partition, offset: record.offset),
-            !held.isHeld(assignment)
+            !waits.held.isHeld(assignment)
         {
             pipeline.skippedRecord(of: assignment, offset: record.offset, now: now)
             return
         }
         let event = EventRecord(
             binding: record.topic, key: record.key, value: record.value,
-            timestamp: WallTime(milliseconds: record.timestampMilliseconds))
+            timestamp: WallTime(milliseconds: record.timestampMilliseconds), offset: record.offset)
         if holds(record, event, of: assignment, now: now) { return }
         plan.recordInHand?.take(
             topic: record.topic, partition: record.partition, offset: record.offset)
-        pipeline.eventRecord(event, of: assignment, offset: record.offset, now: now) { name in
+        pipeline.eventRecord(event, of: assignment, now: now) { name in
             record.header(named: name)
         } headers: {
             record.headers
@@ -157,7 +158,7 @@ extension PlannerLoop {
     ) {
         let problem = pipeline.deferredRecord(DeferredRecord(record), of: assignment, now: now)
         if let problem {
-            watch.unreadable(
+            reports.watch.unreadable(
                 problem, of: record, topic: plan.deferredTopic, now: now, logger: logger)
         }
     }
@@ -180,7 +181,7 @@ extension PlannerLoop {
     mutating func notedPositions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
         positions(of: ids, now: now).map { position in
             var position = position
-            position.metadata = cluster.flatMap {
+            position.metadata = readers.cluster.flatMap {
                 pipeline.commitNote(position.assignment, now: now)?.text(cluster: $0)
             }
             return position
@@ -194,37 +195,37 @@ extension PlannerLoop {
     mutating func watchOver(now: Now) {
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
-        flow.report(figures(now: now), now: now, logger: logger)
-        recordTimes.report(
+        reports.flow.report(figures(now: now), now: now, logger: logger)
+        reports.recordTimes.report(
             pipeline.takeExpiredEvents(), unread: consumer?.unread ?? 0, now: now, logger: logger
         ) { [plan] source in plan.topic(of: source) }
         tables.watch(now: now)
-        tableWatch.report(tables.lags(now: now), topics: tables.topics, logger: logger)
-        watch.report(troubledTopics(now: now), now: now, logger: logger)
+        reports.tables.report(tables.lags(now: now), topics: tables.topics, logger: logger)
+        reports.watch.report(records.troubled(pipeline, plan, now: now), now: now, logger: logger)
         if let consumer {
             consumer.watchTransactions(now: now)
             consumer.watchPartitions(now: now)
-            watch.report(
+            reports.watch.report(
                 openTransactions: consumer.openTransactions(now: now), now: now, logger: logger)
         }
-        watch.report(remains: Client.remains, now: now, logger: logger)
-        watch.report(forgotten: pipeline.load.forgotten, now: now, logger: logger)
-        watch.report(pipeline.appsOutOfKinds, logger: logger)
-        if watch.mayReportFailures(now: now) {
-            watch.report(failures: pipeline.takeFailures(), now: now, logger: logger)
+        reports.watch.report(remains: Client.remains, now: now, logger: logger)
+        reports.watch.report(forgotten: pipeline.load.forgotten, now: now, logger: logger)
+        reports.watch.report(pipeline.appsOutOfKinds, logger: logger)
+        if reports.watch.mayReportFailures(now: now) {
+            reports.watch.report(failures: pipeline.takeFailures(), now: now, logger: logger)
         }
-        unmatchedReport.report(
+        reports.unmatched.report(
             unmatched, passedOver: passedOver, now: now, logger: logger)
-        setAsideReport.report(setAside, now: now, logger: logger)
-        misplacedReport.report(misplaced, now: now, logger: logger)
-        heldReport.report(heldPartitions(now: now), now: now, logger: logger)
+        reports.setAside.report(setAside, now: now, logger: logger)
+        reports.misplaced.report(misplaced, now: now, logger: logger)
+        reports.held.report(heldPartitions(now: now), now: now, logger: logger)
         watchClock(now: now)
-        for warning in tables.takeWarnings() + producer.takeWarnings()
-            + (rereader?.takeWarnings() ?? [])
+        for warning in tables.takeWarnings() + records.producer.takeWarnings()
+            + (readers.rereader?.takeWarnings() ?? [])
         {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }
-        if let error = producer.fatalError {
+        if let error = records.producer.fatalError {
             lifecycle.clientFailed("Kafka's producer has failed for good: \(error)")
         }
         if let error = tables.failure {

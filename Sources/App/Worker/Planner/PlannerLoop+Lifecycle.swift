@@ -16,7 +16,7 @@ extension PlannerLoop {
     /// Advances the worker's lifecycle, as the last step of a turn.
     mutating func advanceLifecycle(now: Now) {
         if control.isStopRequested {
-            if stopBegan == nil { stopBegan = now.monotonic }
+            snapshots?.stopBegan(at: now.monotonic)
             perform(lifecycle.stopRequested(patience: plan.stopPatience, now: now), now: now)
         }
         let facts = lifecycle.isDraining ? drainFacts(now: now) : nil
@@ -29,7 +29,7 @@ extension PlannerLoop {
         for id in lifecycle.draining { states[id] = drainState(of: id) }
         return DrainFacts(
             load: pipeline.load, counters: pipeline.counters, states: states,
-            hasDeliveryEnded: ports.allSatisfy { $0.hasExited && !$0.hasOutcomes })
+            hasDeliveryEnded: delivery.hasEnded)
     }
 
     private func drainState(of id: AssignmentID) -> DrainState {
@@ -60,8 +60,8 @@ extension PlannerLoop {
             logger.notice("stopping")
             StopWatch.note("sending what is under way")
             control.enter(.draining)
-        case .drainDelivery: for port in ports { port.enter(.draining) }
-        case .stopDelivery: for port in ports { port.enter(.stopping) }
+        case .drainDelivery: delivery.enter(.draining)
+        case .stopDelivery: delivery.enter(.stopping)
         }
     }
 
@@ -87,11 +87,11 @@ extension PlannerLoop {
         case .revoking(let ids): lifecycle.revoking(ids, now: now)
         case .lost(let ids): perform(lifecycle.lost(ids), now: now)
         case .endOfPartition(let id):
-            clockHold.reachedEnd(id)
+            waits.clock.reachedEnd(id)
             perform(lifecycle.endReached(id), now: now)
-        case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
+        case .offsetsLost(let loss): reports.watch.lost(loss, plan: plan, logger: logger)
         case .unavailable(let partitions):
-            watch.unavailable(partitions, topics: plan.consumedTopics, logger: logger)
+            reports.watch.unavailable(partitions, topics: plan.consumedTopics, logger: logger)
         case .availableAgain(let topic, let partition):
             logger.notice(
                 "a partition is read again",
@@ -135,16 +135,16 @@ extension PlannerLoop {
                 pipeline.deferredAssigned(assignment.id, partition: assignment.partition)
                 deferred.append(assignment.id)
             } else {
-                let note = Self.note(of: assignment, cluster: cluster)
+                let note = Self.note(of: assignment, cluster: readers.cluster)
                 if let note { consumer?.hasEnded(assignment.id, below: note.endedOffset) }
                 pipeline.assigned(
                     assignment.id, topic: UInt16(assignment.topic), partition: assignment.partition,
                     startOffset: assignment.startOffset, note: note)
                 events.append(assignment.id)
-                topicsOfEvents[assignment.id] = assignment.topic
+                holds.assigned(assignment.id, topic: assignment.topic)
             }
         }
-        countPartitions(now: now)
+        counting.begin(plan, waker: control.waker, logger: logger, now: now)
         partitionsChanged(now: now)
         perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
         AssignmentReport.tell(
@@ -164,9 +164,9 @@ extension PlannerLoop {
         assert(!ids.contains(where: lifecycle.open.contains), "a partition given up is ours still")
         pipeline.unassigned(ids)
         for id in ids {
-            held.forget(id)
-            clockHold.forget(id)
-            topicsOfEvents[id] = nil
+            waits.held.forget(id)
+            waits.clock.forget(id)
+            holds.unassigned(id)
         }
         partitionsChanged(now: Self.clock())
         logger.info("unassigned", metadata: ["partitions": .stringConvertible(ids.count)])
@@ -180,12 +180,12 @@ extension PlannerLoop {
         let now = Self.clock()
         // A worker that ends because a client has failed was not asked to stop.
         StopWatch.limit(WorkerPlan.stopLimit(plan.live.shutdownTimeout))
-        schemas?.stop()
+        waits.schemas?.stop()
         for step in ClosingStep.allCases { take(step, of: end, now: now) }
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
         StopWatch.note("writing to the log")
-        flow.reportTotals(pipeline.counters, logger: logger)
+        reports.flow.reportTotals(pipeline.counters, logger: logger)
         control.enter(.stopped)
         StopWatch.note("closing the listeners")
         return end
@@ -193,14 +193,14 @@ extension PlannerLoop {
 
     private mutating func take(_ step: ClosingStep, of end: WorkerEnd, now: Now) {
         switch step {
-        case .stopDelivery: for port in ports { port.enter(.stopping) }
+        case .stopDelivery: delivery.enter(.stopping)
         case .flushRecords:
             StopWatch.note("writing the last records to Kafka")
-            if !producer.flush(timeout: WorkerPlan.flushTimeout) {
+            if !records.producer.flush(timeout: WorkerPlan.flushTimeout) {
                 logger.warning(
                     "Kafka has not acknowledged all records; their events will be read again")
             }
-        case .takeAcknowledgements: _ = collectAcknowledgements(now: now)
+        case .takeAcknowledgements: _ = records.collectAcknowledgements(&pipeline, now: now)
         case .leaveGroup:
             StopWatch.note("leaving the group")
             guard let consumer else { return }

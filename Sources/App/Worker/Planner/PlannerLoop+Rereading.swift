@@ -14,11 +14,11 @@ extension PlannerLoop {
     /// - Returns: whether there is more to read at once.
     mutating func readAgain(now: Now) -> Bool {
         let wanted = pipeline.deferredReading
-        if rereader == nil {
-            guard wanted != nil, now.monotonic >= rereadsAt else { return false }
+        if readers.rereader == nil {
+            guard wanted != nil, now.monotonic >= readers.rereadsAt else { return false }
             openRereader(now: now)
         }
-        guard let rereader else { return false }
+        guard let rereader = readers.rereader else { return false }
         if rereader.number != wanted?.number {
             guard let wanted else {
                 rereader.stop()
@@ -50,9 +50,9 @@ extension PlannerLoop {
             let opened = try PartitionRereader(
                 settings: plan.kafka, topic: plan.deferredTopic, logger: logger)
             try epoll.add(opened.wakeDescriptor, for: .read, tag: 5)
-            rereader = opened
+            readers.rereader = opened
         } catch {
-            rereadsAt = now.monotonic + .seconds(10)
+            readers.rereadsAt = now.monotonic + .seconds(10)
             logger.warning(
                 "the deferred topic cannot be read again", metadata: ["cause": "\(error)"])
         }

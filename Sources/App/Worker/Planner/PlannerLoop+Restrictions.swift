@@ -12,28 +12,32 @@ internal import PushModel
 extension PlannerLoop {
     /// Looks whether anything has changed; called once a turn.
     mutating func followRestrictions(now: Now) {
-        if isCountingPartitions, let answer = partitionCount.takeAnswer() {
-            counted(answer, now: now)
+        if let counts = counting.advance(plan, waker: control.waker, logger: logger, now: now) {
+            plan.consumedPartitions = counts.consumed
+            plan.producedPartitions = counts.produced
+            sharePartitions()
+            partitionsChanged(now: now)
         }
-        if let time = countsPartitionsAt, time <= now.monotonic { countPartitions(now: now) }
-        guard consumer != nil, pipeline.restrictions.changes != restrictions.changes else { return }
-        restrictions.changes = pipeline.restrictions.changes
-        restrictions.tell(pipeline.restrictions.inForce, logger: logger)
-        holdTopics(now: now)
+        guard consumer != nil, pipeline.restrictions.changes != reports.restrictions.changes
+        else { return }
+        reports.restrictions.changes = pipeline.restrictions.changes
+        reports.restrictions.tell(pipeline.restrictions.inForce, logger: logger)
+        holds.pausedTopics(pipeline.restrictions.pausedTopics)
+        applyHolds(now: now)
     }
 
     /// Whether events may be read: each table was read to its end, but for the restrictions where
     /// they alone cannot be read for a while.
     mutating func isIndexComplete(now: Now) -> Bool {
-        let wasGivenUp = restrictionsWait.isGivenUp
-        let mayBegin = restrictionsWait.mayBegin(
+        let wasGivenUp = lifecycle.restrictionsWait.isGivenUp
+        let mayBegin = lifecycle.restrictionsWait.mayBegin(
             hasOthers: tables.isCaughtUp
                 || tables.isCaughtUp(topic: WorkerPlan.registrationsTable)
                     && tables.isCaughtUp(topic: WorkerPlan.suppressionsTable),
             hasRestrictions: tables.isCaughtUp
                 || tables.isCaughtUp(topic: WorkerPlan.restrictionsTable), now: now.monotonic)
         if snapshotIsWrong(isComplete: mayBegin, now: now) { return false }
-        guard wasGivenUp != restrictionsWait.isGivenUp else { return mayBegin }
+        guard wasGivenUp != lifecycle.restrictionsWait.isGivenUp else { return mayBegin }
         if wasGivenUp {
             logger.notice("the restrictions are read, and in force")
         } else {
@@ -51,24 +55,10 @@ extension PlannerLoop {
         return mayBegin
     }
 
-    /// Asks Kafka for the number of partitions, which may have grown since.
-    mutating func countPartitions(now: Now) {
-        countsPartitionsAt = nil
-        isCountingPartitions = true
-        guard !partitionCount.begin(plan, waker: control.waker, logger: logger) else { return }
-        counted(.unknown, now: now)
-    }
-
-    mutating func counted(_ answer: PartitionCount.Answer, now: Now) {
-        isCountingPartitions = false
-        switch answer {
-        case .counts(let counts):
-            plan.consumedPartitions = counts.consumed
-            plan.producedPartitions = counts.produced
-            sharePartitions()
-            partitionsChanged(now: now)
-        case .unknown: countsPartitionsAt = now.monotonic + PartitionCount.retryAfter
-        }
+    /// Gives each partition that is written to its share.
+    mutating func sharePartitions() {
+        records.adopt(plan)
+        pipeline.adopt(deferredPartitions: plan.partitions(of: .deferred))
     }
 
     /// Partitions were assigned or given up.
@@ -79,7 +69,7 @@ extension PlannerLoop {
             }
         }
         pipeline.adopt(shareOfLimits: min(1, share ?? 1))
-        holdTopics(now: now)
+        applyHolds(now: now)
     }
 }
 

@@ -17,14 +17,15 @@ extension PlannerLoop {
     mutating func holds(
         _ record: borrowing KafkaRecord, _ event: EventRecord, of id: AssignmentID, now: Now
     ) -> Bool {
-        if held.isHeld(id) {
-            held.append(Self.kept(record, event), to: id)
+        if waits.held.isHeld(id) {
+            waits.held.append(Self.kept(record, event), to: id)
         } else if let awaited = awaited(by: event, of: id, now: now) {
-            held.hold(id, at: Self.kept(record, event), for: awaited, now: now.monotonic)
+            waits.held.hold(id, at: Self.kept(record, event), for: awaited, now: now.monotonic)
+            holds.recordWaits(of: id)
         } else {
             return false
         }
-        consumer?.hold(id, now: now)
+        applyHold(id, now: now)
         return true
     }
 
@@ -33,7 +34,7 @@ extension PlannerLoop {
         by event: EventRecord, of id: AssignmentID, now: Now
     ) -> HeldPartitions.Awaited? {
         if clockHolds(event.timestamp, of: id, now: now) { return .clock }
-        guard hasSchema[event.binding] else { return nil }
+        guard waits.hasSchema[event.binding] else { return nil }
         return pipeline.awaitedSchema(of: event).map { .schema($0) }
     }
 
@@ -53,14 +54,17 @@ extension PlannerLoop {
     mutating func readHeld(limit: Int, now: Now) -> Int {
         guard let consumer, !lifecycle.isIntakePaused else { return 0 }
         var read = 0
-        for (id, partition) in held.partitions where consumer.isReading(id) {
+        for (id, partition) in waits.held.partitions where consumer.isReading(id) {
             var ofPartition = 0
             for record in partition.records.prefix(limit - read) {
                 guard readHeld(record, of: id, now: now) else { break }
                 ofPartition += 1
             }
             read += ofPartition
-            if held.removeFirst(ofPartition, of: id) { releaseUnlessWaiting(id, now: now) }
+            if waits.held.removeFirst(ofPartition, of: id) {
+                holds.recordsRead(of: id)
+                applyHold(id, now: now)
+            }
         }
         return read
     }
@@ -77,13 +81,15 @@ extension PlannerLoop {
                 return true
             }
             if let awaited = awaited(by: event, of: id, now: now) {
-                held.waits(id, for: awaited)
+                waits.held.waits(id, for: awaited)
                 return false
             }
             plan.recordInHand?.take(
                 topic: event.binding, partition: record.partition, offset: record.offset)
+            var event = event
+            event.offset = record.offset
             pipeline.eventRecord(
-                event, of: id, offset: record.offset, now: now, header: header,
+                event, of: id, now: now, header: header,
                 headers: { record.content.headers })
             plan.recordInHand?.putDown()
             return true
@@ -92,7 +98,7 @@ extension PlannerLoop {
 
     /// The partitions that are held for a schema, the longest held first.
     func heldPartitions(now: Now) -> [WorkerStatus.HeldPartition] {
-        held.partitions.values.compactMap { partition in
+        waits.held.partitions.values.compactMap { partition in
             guard case .schema(let awaited) = partition.awaited else { return nil }
             return WorkerStatus.HeldPartition(
                 topic: plan.consumedTopics[partition.records[0].content.binding],
@@ -103,7 +109,7 @@ extension PlannerLoop {
     }
 
     var schemaStatus: WorkerStatus.Schemas? {
-        guard let status = schemas?.status else { return nil }
+        guard let status = waits.schemas?.status else { return nil }
         return WorkerStatus.Schemas(
             known: status.known, awaited: status.wanted, failure: status.failure,
             counts: status.counts)

@@ -2,7 +2,6 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
-internal import Delivery
 internal import Intake
 internal import KafkaLog
 internal import Lifecycle
@@ -20,99 +19,45 @@ internal import SchemaRegistry
 struct PlannerLoop: ~Copyable {
     var pipeline: PushPipeline
     var plan: WorkerPlan
-    let ports: [DeliveryPort]
-    let tables: TableReader
-    let producer: RecordProducer
+    var readers: KafkaReaders
+    var delivery: DeliveryPorts
+    var records: RecordOutlets
+    /// What is to be done with assignments, restarts and the stop.
+    var lifecycle: WorkerLifecycle
+    /// Which partitions of events are read.
+    var holds: TopicHolds
+    var waits: RecordWaits
+    var counting = PartitionCounting()
+    /// The explanations that listeners have asked for.
+    var inquiries = OpenInquiries()
+    var reports = PlannerReports()
+    /// Where the index is kept; nil for nowhere.
+    var snapshots: SnapshotUse?
     let control: WorkerControl
     let logger: Logger
     let epoll: Epoll
 
-    /// The consumer of events; nil until the index is complete, since the first event must find all
-    /// its tokens.
-    var consumer: EventConsumer?
-    /// Reads partitions of `deferred` again; nil until that is needed. When it may be opened, after
-    /// that has failed.
-    var rereader: PartitionRereader?
-    var rereadsAt = MonotonicTime(nanoseconds: .min)
-    var lifecycle: WorkerLifecycle
-    /// The outlets, by `RecordTopic`.
-    var outlets: [RecordOutlet]
-    /// How many pushes each port holds, by port and pool.
-    var outstanding: [[Int]]
-    /// The port that was offered pushes first in the last turn.
-    var firstPort = 0
-    var watch = ConsumerWatch()
-    var flow = FlowReport()
-    var recordTimes = RecordTimeWatch()
-    var tableWatch = TableWatch()
-    var unmatchedReport = UnmatchedReport()
-    var setAsideReport = SetAsideReport()
-    var misplacedReport = MisplacedReport()
-    /// Tells what is known of schemas; nil where no registry is configured.
-    let schemas: SchemaSource?
-    /// Whether records of each events topic have a schema.
-    let hasSchema: [Bool]
-    var held = HeldPartitions()
-    var heldReport = HeldReport()
-    var clockHold = ClockHold()
-    var clockReport = ClockReport()
-    var restrictionsWait = RestrictionsWait()
-    /// The topics of the event partitions that are ours, by position.
-    var topicsOfEvents: [AssignmentID: Int] = [:]
-    /// What operators had restricted when this was last looked at.
-    var restrictions = SeenRestrictions()
-    /// Which topics of events wait for their turn.
-    var turns: TopicTurns
-    var turnsDueAt = MonotonicTime(nanoseconds: .min)
-    let partitionCount = PartitionCount()
-    /// When to count the partitions again, where Kafka did not say.
-    var countsPartitionsAt: MonotonicTime?
-    var isCountingPartitions = false
-    /// The explanations that listeners have asked for.
-    var inquiries = OpenInquiries()
-
-    /// Where the index is kept; nil for nowhere.
-    var snapshots: SnapshotUse?
-    /// When the worker was asked to stop.
-    var stopBegan: MonotonicTime?
-
-    let startedAt: MonotonicTime
-    /// The ID of the Kafka cluster, which commit notes belong to; without it there are none.
-    let cluster: String?
-    /// The times from sending a request to taking in its answer.
-    var roundTrips = LatencyHistogram()
-
-    let slotBatch: UnsafeMutableBufferPointer<PushSlot>
-    let outcomeBatch: UnsafeMutableBufferPointer<PushOutcome>
-
-    private static let batch = 1024
+    var tables: TableReader { readers.tables }
+    var consumer: EventConsumer? { readers.consumer }
 
     init(
         pipeline: consuming PushPipeline, plan: WorkerPlan, ports: [DeliveryPort],
         tables: TableReader, producer: RecordProducer, control: WorkerControl,
         schemas: SchemaSource? = nil, epoll: consuming Epoll, logger: Logger
     ) {
-        precondition(!ports.isEmpty, "a planner without a delivery thread")
         precondition(
             producer.topics == plan.producedTopics && tables.topics == plan.tableTopics,
             "a position names another topic to the client than to the plan")
         self.plan = plan
-        self.ports = ports
-        self.tables = tables
-        self.producer = producer
         self.control = control
-        self.schemas = schemas
-        hasSchema = plan.bindings.map(\.hasSchema)
         self.logger = logger
-        outstanding = ports.map { _ in plan.routing.pools.map { _ in 0 } }
-        outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))
-        let now = Self.clock()
-        startedAt = now.monotonic
-        cluster = tables.clusterID
-        turns = TopicTurns(topics: plan.eventTopics.count)
-        lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
-        slotBatch = .allocate(capacity: Self.batch)
-        outcomeBatch = .allocate(capacity: Self.batch)
+        readers = KafkaReaders(tables)
+        delivery = DeliveryPorts(ports, pools: plan.routing.pools.count)
+        records = RecordOutlets(producer, plan)
+        lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: Self.clock())
+        holds = TopicHolds(topics: plan.eventTopics.count)
+        waits = RecordWaits(
+            schemas: schemas, hasSchema: plan.bindings.map(\.hasSchema))
         self.epoll = epoll
         self.pipeline = pipeline
         sharePartitions()
@@ -128,11 +73,6 @@ struct PlannerLoop: ~Copyable {
         try epoll.add(tables.wakeDescriptor, for: .read, tag: 2)
         try epoll.add(producer.wakeDescriptor, for: .read, tag: 3)
         return epoll
-    }
-
-    deinit {
-        slotBatch.deallocate()
-        outcomeBatch.deallocate()
     }
 
     static func clock() -> Now {
@@ -170,10 +110,10 @@ struct PlannerLoop: ~Copyable {
     /// - Returns: whether there is more of it to do at once.
     private mutating func take(_ step: TurnStep, now: Now) -> Bool {
         switch step {
-        case .outcomes: return collectOutcomes(now: now)
+        case .outcomes: return delivery.collect(&pipeline, now: now)
         case .acknowledgements:
-            let isBusy = collectAcknowledgements(now: now)
-            keepShardsMoving(now: now)
+            let isBusy = records.collectAcknowledgements(&pipeline, now: now)
+            records.keepShardsMoving(&pipeline, now: now)
             return isBusy
         case .tables: return readTables(limit: TurnBudget.tableRecords, now: now)
         case .events:
@@ -188,27 +128,32 @@ struct PlannerLoop: ~Copyable {
         case .fanOuts:
             let steps = pipeline.advanceFanOuts(steps: TurnBudget.fanOutSteps, now: now)
             return steps == TurnBudget.fanOutSteps
-        case .handOver: return handOver(now: now)
+        case .handOver: return lifecycle.mayHandOver && delivery.handOver(&pipeline, now: now)
         case .records:
             produceRecords(now: now)
             writeCanary(now: now)
         case .offsets: if lifecycle.schedule.isStoreDue(now) { storeOffsets(now: now) }
         case .watch:
-            if watch.mustReportBreakers(opened: pipeline.breakersOpened, now: now.monotonic) {
-                watch.report(pipeline.trippedBreakers(now: now), logger: logger)
+            if reports.watch.mustReportBreakers(opened: pipeline.breakersOpened, now: now.monotonic)
+            {
+                reports.watch.report(pipeline.trippedBreakers(now: now), logger: logger)
             }
-            if control.takeReportRequest() { flow.askForReport() }
-            if flow.isReportWanted || lifecycle.schedule.isWatchDue(now) { watchOver(now: now) }
+            if control.takeReportRequest() { reports.flow.askForReport() }
+            if reports.flow.isReportWanted || lifecycle.schedule.isWatchDue(now) {
+                watchOver(now: now)
+            }
         case .lifecycle: advanceLifecycle(now: now)
         }
         return false
     }
 
+    mutating func produceRecords(now: Now) { records.produce(&pipeline, plan, now: now) }
+
     private mutating func sleep(now: Now) {
-        let waker = ports[0].plannerWaker
+        let waker = delivery.waker
         waker.prepareToSleep()
         defer { waker.awake() }
-        if ports.contains(where: \.hasOutcomes) { return }
+        if delivery.hasOutcomes { return }
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
         wake = min(wake, inquiries.nextDue(now: now.monotonic), topicTurnsDue)
         wake = min(wake, now.monotonic + Heartbeat.sleepMax)
@@ -221,9 +166,9 @@ struct PlannerLoop: ~Copyable {
             switch epoll.event(index).tag {
             case 1: control.waker.awake()
             case 2: tables.clearWakeUp()
-            case 3: producer.clearWakeUp()
+            case 3: records.producer.clearWakeUp()
             case 4: consumer?.clearWakeUp()
-            case 5: rereader?.clearWakeUp()
+            case 5: readers.rereader?.clearWakeUp()
             default: break
             }
         }

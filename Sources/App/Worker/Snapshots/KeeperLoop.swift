@@ -95,8 +95,9 @@ struct KeeperLoop: ~Copyable {
             let problem =
                 record.topic == WorkerPlan.registrationsTable
                 ? pipeline.registrationRecord(
-                    key: record.key, value: record.value, timestamp: timestamp,
-                    partition: record.partition, offset: record.offset, now: now)
+                    TableRecord(
+                        key: record.key, value: record.value, timestamp: timestamp,
+                        partition: record.partition, offset: record.offset), now: now)
                 : pipeline.suppressionRecord(
                     key: record.key, value: record.value, timestamp: timestamp)
             if problem != nil { unreadable += 1 }

@@ -31,9 +31,9 @@ extension PlannerLoop {
 
     /// Writes the index, if it is worth it and fits in what is left of the time to stop.
     mutating func keepIndex(_ end: WorkerEnd, now: Now) {
-        guard let snapshots, end == .stopped, let stopBegan else { return }
+        guard let snapshots, end == .stopped, let stopBegan = snapshots.stopBegan else { return }
         StopWatch.note("writing the snapshot of the index")
-        switch snapshots.stamp(plan, tables, cluster: cluster, now: now) {
+        switch snapshots.stamp(plan, tables, cluster: readers.cluster, now: now) {
         case .failure(let fault): fault.reason.map(snapshots.store.notWritten)
         case .success(let stamp):
             if SnapshotUse.isWorthless(stamp, after: snapshots.store.stamp()) { return }

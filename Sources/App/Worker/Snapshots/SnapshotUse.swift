@@ -17,6 +17,8 @@ struct SnapshotUse {
     private var readBefore: WallTime?
     /// For how long the tombstones of its topics lasted at the start; nil where Kafka did not say.
     private let tombstonesLast: Duration?
+    /// When the worker was asked to stop.
+    private(set) var stopBegan: MonotonicTime?
 
     /// - Parameter conditions: nil where Kafka has not answered.
     init(store: SnapshotStore, _ conditions: SnapshotConditions?) {
@@ -31,6 +33,10 @@ struct SnapshotUse {
         readBefore = lasting.map {
             stamp.asOf + SnapshotConditions.endOfReading(tombstonesLast: $0)
         }
+    }
+
+    mutating func stopBegan(at now: MonotonicTime) {
+        if stopBegan == nil { stopBegan = now }
     }
 
     /// The records after the snapshot have been read in time.

@@ -34,10 +34,10 @@ extension PlannerLoop {
         status.withheldEvents = pipeline.withheldEvents
         status.schemas = schemaStatus
         status.breakers = pipeline.trippedBreakers(now: now)
-        status.troubledTopics = troubledTopics(now: now)
-        status.transports = ports.map(\.counters.snapshot)
-        status.roundTrips = roundTrips
-        status.connectTimes = connectTimes
+        status.troubledTopics = records.troubled(pipeline, plan, now: now)
+        status.transports = delivery.all.map(\.counters.snapshot)
+        status.roundTrips = delivery.roundTrips
+        status.connectTimes = delivery.connectTimes
         status.pools = pools(tripped: status.breakers, now: now)
         status.unread = unread
         status.setAside = setAside
@@ -53,7 +53,8 @@ extension PlannerLoop {
         status.events = events
         status.topicTurns = plan.eventTopics.enumerated().map { number, topic in
             WorkerStatus.TopicTurn(
-                topic: topic, waits: turns.waits[number], isWaiting: turns.isWaiting(number))
+                topic: topic, waits: holds.turns.waits[number],
+                isWaiting: holds.turns.isWaiting(number))
         }
         status.unmatched = unmatched
         status.passedOver = passedOver
@@ -73,7 +74,7 @@ extension PlannerLoop {
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
         status.hasRoomForEvents = pipeline.hasRoomForEvents
-        status.lacksRestrictions = restrictionsWait.isGivenUp
+        status.lacksRestrictions = lifecycle.restrictionsWait.isGivenUp
         status.clockDoubt = clockDoubt(now: now)
         status.canary = canaryStatus(now: now)
         status.holdMax = max(
@@ -177,10 +178,6 @@ extension PlannerLoop {
         }
     }
 
-    private var connectTimes: LatencyHistogram {
-        ports.reduce(into: LatencyHistogram()) { $0.add($1.counters.connectTimes) }
-    }
-
     private func pools(tripped: [TrippedBreaker], now: Now) -> [WorkerStatus.Pool] {
         plan.routing.pools.enumerated().compactMap { number, pool in
             let id = PoolID(rawValue: UInt16(number))
@@ -193,7 +190,7 @@ extension PlannerLoop {
                 said.isGivenUpAsSilent = breaker.cause == .silent
                 said.probeIn = breaker.probeIn
             }
-            for port in ports {
+            for port in delivery.all {
                 let streams = port.counters.streams(of: id)
                 said.connections += streams.connections
                 said.connectionsIll += streams.ill
@@ -232,7 +229,7 @@ extension PlannerLoop {
         index.registrations = statistics.registrations
         index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
-        index.elapsed = now.monotonic - startedAt
+        index.elapsed = now.monotonic - lifecycle.startedAt
         index.snapshotAge = snapshots?.age
         index.isUnanswered = tables.isUnanswered
         index.connectionFailure = tables.currentConnectionFailure(now: now)
