@@ -92,16 +92,6 @@ import Testing
         }
     }
 
-    @Test func `cooperative assignment needs a librdkafka that survives it`() throws {
-        let cooperative = settings(["partition.assignment.strategy": "cooperative-sticky"])
-        #expect(throws: KafkaError.self) {
-            try cooperative.refuseUnsafeProperties(libraryVersion: 0x0209_00ff)
-        }
-        try cooperative.refuseUnsafeProperties(libraryVersion: 0x020a_00ff)
-        try settings(["partition.assignment.strategy": "roundrobin"])
-            .refuseUnsafeProperties(libraryVersion: 0x0200_02ff)
-    }
-
     @Test func `defaults hold until they are overridden, invariants always`() throws {
         let configuration = try settings(["fetch.wait.max.ms": "7"]).configuration(for: .events)
         let expected = [

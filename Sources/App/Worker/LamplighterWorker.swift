@@ -192,6 +192,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                     RequiredTopic.compacted(configuration.kafka), settings: plan.kafka,
                     logger: logger)
             }
+            try plan.kafka.requireGroupProtocol()
             producer = try RecordProducer(
                 settings: plan.kafka, topics: plan.producedTopics, logger: logger)
         } catch let error as KafkaError {

@@ -147,6 +147,7 @@ struct CheckCommand: AsyncParsableCommand {
     }
 
     private func report(_ finding: KafkaFinding) throws {
+        print("ok      \(finding.protocols)")
         for warning in finding.warnings { print("warning \(warning)") }
         guard finding.problems.isEmpty else {
             throw Failure(.configuration, finding.problems.joined(separator: "\nwrong   "))
@@ -193,6 +194,13 @@ struct CheckCommand: AsyncParsableCommand {
             } else if !found.problems.isEmpty {
                 finding.isForGood = true
             }
+        }
+        let settings = configuration.kafka.clientSettings
+        let hasConsumers = try settings.kafkaHasConsumerProtocol(timeout: timeout)
+        finding.protocols = GroupProtocol.summary(isInKafka: hasConsumers)
+        if let problem = settings.protocolProblem(isInKafka: hasConsumers) {
+            finding.problems.append("\(problem)")
+            finding.isForGood = true
         }
         // The embedded Kafka has no access control.
         if admin.isEmbedded == false {
@@ -249,6 +257,8 @@ struct CheckCommand: AsyncParsableCommand {
 
     /// What a look at Kafka has found.
     private struct KafkaFinding {
+        /// What the loaded librdkafka and Kafka bear of the ways to share partitions.
+        var protocols = ""
         var problems: [String] = []
         var warnings: [String] = []
         /// Whether a topic has settings that no waiting mends.

@@ -138,7 +138,7 @@ package struct ForeignProperty: Sendable {
         .init("fetch.max.wait.ms", remedy: "set fetch.wait.max.ms"),
         .init(
             "group.remote.assignor",
-            remedy: "leave it out: the group uses Kafka's classic protocol, which all brokers have"),
+            remedy: "leave it out: it is for group.protocol=consumer, which needs librdkafka 2.12"),
         .init("exclude.internal.topics", remedy: "leave it out: topics are read by their names"),
         .init("client.dns.lookup", remedy: "leave it out: each address of a name is tried"),
         .init("default.api.timeout.ms", remedy: "set socket.timeout.ms"),

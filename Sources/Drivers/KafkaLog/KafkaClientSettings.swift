@@ -60,6 +60,8 @@ package struct KafkaClientSettings: Sendable {
         try PropertyRule.rule(of: property)?.check(property, value)
         try settings.refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         if let ours = OIDCSettings.Property(rawValue: property) { return try ours.check(value) }
+        // Of a library that has one protocol only, what is allowed is that one.
+        if property == GroupProtocol.property, !GroupProtocol.isInLibrary { return }
         try settings.set([property: value], in: Configuration())
     }
 
@@ -96,6 +98,12 @@ package struct KafkaClientSettings: Sendable {
 
     private var plainProperties: [String: String] { properties.mapValues(\.text) }
 
+    /// How the group's members share the partitions. Of a group whose waits its session bounds, the
+    /// brokers must not decide how long that is.
+    var groupProtocol: GroupProtocol {
+        GroupProtocol(boundsWaitsBySession ? [:] : plainProperties)
+    }
+
     /// Whether the member of the group keeps its identity over restarts.
     var isStaticMember: Bool { properties["group.instance.id"] != nil }
 
@@ -110,9 +118,15 @@ package struct KafkaClientSettings: Sendable {
         }
     }
 
-    func configuration(for role: Role) throws(KafkaError) -> Configuration {
+    /// - Parameter debug: which parts of the library are to log all that they do, in its words; nil
+    ///   for those of the user's properties.
+    func configuration(
+        for role: Role, debug: String? = nil
+    ) throws(KafkaError) -> Configuration {
         let configuration = Configuration()
-        try set(try merged(for: role), in: configuration)
+        var merged = try merged(for: role)
+        if let debug { merged["debug"] = debug }
+        try set(merged, in: configuration)
         return configuration
     }
 
@@ -122,9 +136,17 @@ package struct KafkaClientSettings: Sendable {
         let properties = try PropertyRule.underPreferredNames(
             OIDCSettings.without(plainProperties))
         var merged = role.defaults(isStatic: isStaticMember)
+        merged = merged.filter { !groupProtocol.refusedProperties.contains($0.key) }
         if isFrugal { merged.merge(role.frugalDefaults) { _, frugal in frugal } }
         merged.merge(properties) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
+        // Only a member of the group has a protocol, and not every librdkafka knows that there are two.
+        merged[GroupProtocol.property] = nil
+        let isConsumer = role == .events && groupProtocol == .consumer
+        if !isConsumer { merged[GroupProtocol.remoteAssignor] = nil }
+        if role == .events, GroupProtocol.isInLibrary {
+            merged[GroupProtocol.property] = isConsumer ? "consumer" : "classic"
+        }
         // librdkafka refuses a fetch size below the largest message size.
         if properties["fetch.max.bytes"] == nil,
             let fetch = merged["fetch.max.bytes"].flatMap({ Int($0) }),
@@ -176,13 +198,19 @@ package struct KafkaClientSettings: Sendable {
 
     /// Makes a client, which gets its tokens from `tokens` if it needs any.
     func client(for role: Role, logger: Logger) throws(KafkaError) -> Client {
-        let configuration = try configuration(for: role)
+        try client(
+            role, try configuration(for: role), log: LibraryLog.sink(logger, secrets: secrets))
+    }
+
+    /// As above, with a configuration and a place for the library's lines.
+    func client(
+        _ role: Role, _ configuration: borrowing Configuration, log: @escaping Client.LogSink
+    ) throws(KafkaError) -> Client {
         var refresh: Client.TokenRefresh?
         if let tokens { refresh = { recipient in try tokens.refresh(recipient) } }
         do throws(RdkafkaError) {
             return try Client(
-                role.kind, configuration: configuration, tokens: refresh,
-                log: LibraryLog.sink(logger, secrets: secrets),
+                role.kind, configuration: configuration, tokens: refresh, log: log,
                 redact: { [secrets] in secrets.redact($0) })
         } catch {
             // For instance a file cannot be read, or properties exclude each other.
@@ -207,14 +235,7 @@ package struct KafkaClientSettings: Sendable {
             guard let rule = PropertyRule.rule(of: name), rule.isReserved else { continue }
             try rule.check(name, value)
         }
-        let strategy = properties["partition.assignment.strategy"]?.text ?? ""
-        // librdkafka before 2.10.0 aborts the process when a member without partitions closes.
-        if strategy.contains("cooperative"), libraryVersion < 0x020a_0000 {
-            throw .refusedProperty(
-                "partition.assignment.strategy",
-                reason: "cooperative-sticky needs librdkafka 2.10 or newer, and this is "
-                    + "\(RdkafkaVersion.text): it can abort the process; use range")
-        }
+        try GroupProtocol.check(plainProperties, libraryVersion: libraryVersion)
     }
 
     /// Throws if the heartbeat interval exceeds a third of the session timeout. A member without a

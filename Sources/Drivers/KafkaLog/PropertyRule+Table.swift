@@ -45,8 +45,10 @@ extension PropertyRule {
 
     private static let consuming: [String: PropertyRule] = [
         "group.id": .reserved("set kafka.group instead"),
-        "group.protocol": .reserved(
-            "the group uses Kafka's classic protocol, which all brokers have"),
+        "group.protocol": .only(
+            "classic", "consumer",
+            because: "a fleet is a group of consumers; consumer needs librdkafka 2.12 and Kafka 4.0"
+        ),
         "group.protocol.type": .reserved("a fleet is a group of consumers"),
         "enable.auto.commit": .reserved("offsets are committed only through the ledger"),
         "enable.auto.offset.store": .reserved(
