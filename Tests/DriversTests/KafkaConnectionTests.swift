@@ -166,6 +166,10 @@ import Testing
                 + "or broker version is < 0.10 (see api.version.request)", .tlsPort
         ),
         (
+            "Disconnected: connection closed by peer: receive 0 after POLLIN (after 0ms in state "
+                + "APIVERSION_QUERY)", .tlsPort
+        ),
+        (
             "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL "
                 + "state: broker's supported mechanisms: ", .noSASL
         ),
@@ -279,6 +283,14 @@ import Testing
             #expect(failure.kind == .unreadable && !failure.isConfiguration)
             #expect(failure.description.contains("what librdkafka cannot read ("))
         }
+    }
+
+    @Test(arguments: [
+        (0x0201_01ff, ", which cannot pass over tagged fields: 2.2 and newer can"),
+        (0x0202_00ff, ""),
+    ])
+    func `a library that loses its place at tagged fields is named`(version: Int, remark: String) {
+        #expect(ConnectionFailure.tagsRemark(libraryVersion: version) == remark)
     }
 
     @Test(arguments: [

@@ -54,6 +54,7 @@ package struct ConnectionFailure: Hashable, Sendable {
             let last = lines.last { line in
                 marks.contains { line.contains($0) }
                     && (kind != .wantsSASL || Self.endsAtOnce(line))
+                    || kind == .tlsPort && Self.endsBeforeVersions(line)
             }
             guard let last else { continue }
             let words = Self.detail(of: last, kind: kind)
@@ -92,6 +93,12 @@ package struct ConnectionFailure: Hashable, Sendable {
     private static func endsAtOnce(_ line: String) -> Bool {
         let match = line.firstMatch(of: /\(after (\d{1,18})ms in state UP/)
         return match.flatMap { Int($0.1) }.map { $0 < 1000 } ?? false
+    }
+
+    /// Whether the connection of the line was closed before the broker had named its versions. Newer
+    /// libraries no longer say what that may mean.
+    private static func endsBeforeVersions(_ line: String) -> Bool {
+        line.contains("Disconnected") && line.contains("in state APIVERSION_QUERY")
     }
 
     /// Whether the line tells only that a connection has ended which had served, as idle ones do.
@@ -266,6 +273,7 @@ extension ConnectionFailure: CustomStringConvertible {
         case .unreadable:
             "see what listens there: a Kafka before 0.10, another program, or one newer than "
                 + "librdkafka \(RdkafkaVersion.text)"
+                + Self.tagsRemark(libraryVersion: RdkafkaVersion.number)
         case .mechanism:
             "set kafka.properties: sasl.mechanism to one that it has"
                 + (detail.isEmpty ? "" : " (\(detail))")
@@ -274,6 +282,13 @@ extension ConnectionFailure: CustomStringConvertible {
         case .refused: "check kafka.bootstrap, and that the broker is up"
         case .silent: "check kafka.bootstrap, and whether a firewall blocks it"
         }
+    }
+
+    /// The likeliest reason why an answer cannot be read: brokers that are not Apache's may send tagged
+    /// fields where Apache's sends none, and librdkafka before 2.2 loses its place at them.
+    package static func tagsRemark(libraryVersion: Int) -> String {
+        libraryVersion < 0x0202_0000
+            ? ", which cannot pass over tagged fields: 2.2 and newer can" : ""
     }
 
     /// What to do about a broker that speaks otherwise than it is spoken to.
