@@ -21,7 +21,13 @@ import Testing
                 doors: {decode: key, classes: [control, widget], delay: 250ms}
               startFrom: latest
               skip: [orders/3/1200]
-              properties: {security.protocol: SASL_SSL, queued.max.messages.kbytes: 65536}
+              properties:
+                security.protocol: SASL_SSL
+                # Not every librdkafka has GSSAPI, the default.
+                sasl.mechanism: SCRAM-SHA-512
+                sasl.username: lamplighter
+                sasl.password: secret
+                queued.max.messages.kbytes: 65536
             intake: {recordBytesMax: 64KiB}
             apns:
               endpoints: {development: {host: localhost, port: 2197}}

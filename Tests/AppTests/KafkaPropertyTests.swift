@@ -80,10 +80,13 @@ import Worker
     func `a property of another client is refused with what to write instead`(
         property: String, remedy: String
     ) {
+        let isKnown = KafkaClientSettings.knownProperties.contains(property)
+        // Newer libraries have this one, for consumers of another kind.
+        #expect(!isKnown || property == "max.poll.records")
+        if isKnown { return }
         let found = problems(of: property, "1")
         #expect(found.count == 1 && found[0].contains(remedy), "\(found)")
         #expect(found.first?.contains("is a property of other clients") == true)
-        #expect(!KafkaClientSettings.knownProperties.contains(property))
     }
 
     /// Since 2.2 librdkafka has the one that is tried here.
