@@ -21,6 +21,16 @@ MUTATE ?=
 
 CHAOS_ROUNDS ?= $(or $(ROUNDS),20)
 
+# A folder with the librdkafka.so.1 that is loaded in place of Debian's by all that is run; newer-librdkafka makes one.
+# The programs would take the variable for a key of their configuration.
+unexport LAMPLIGHTER_RDKAFKA
+ifneq ($(LAMPLIGHTER_RDKAFKA),)
+ifeq ($(wildcard $(LAMPLIGHTER_RDKAFKA)/librdkafka.so.1),)
+$(error LAMPLIGHTER_RDKAFKA: there is no librdkafka.so.1 in $(LAMPLIGHTER_RDKAFKA))
+endif
+export LD_LIBRARY_PATH := $(abspath $(LAMPLIGHTER_RDKAFKA))$(if $(LD_LIBRARY_PATH),:$(LD_LIBRARY_PATH))
+endif
+
 # Lives that simulate tries.
 SIMULATE_SEEDS ?= $(or $(SEEDS),10000)
 # `swift test` finds no tests in this package (Tests/XCTMain.swift), and calls that a success; the runner itself
@@ -54,7 +64,7 @@ SWIFT_BUILD_DEBUG := $(SWIFT_BUILD) -debug-info-format none
 FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build build-tests check deb demo demo-picture test simulate run-local check-clean-machine check-image \
-	check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
+	newer-librdkafka check-brokers check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
 	check-mutations check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak soak-registrar bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-overload \
 	bench-import bench-index bench-start bench-records bench-scaling check-performance clean
@@ -90,6 +100,12 @@ test: build-tests ## Build everything and run every test
 
 check: ## Run everything at length, about an hour: .ci/run is its short form
 	scripts/ci.py --full
+
+newer-librdkafka: ## Fetch a librdkafka newer than Debian's (then LAMPLIGHTER_RDKAFKA=.build/librdkafka make test)
+	scripts/newer-librdkafka.py
+
+check-brokers: build-tests ## Run fleets on a Kafka that is not Apache's, with a newer librdkafka (ONLY='Kafka rights')
+	scripts/check-brokers.py $(if $(ONLY),--filter '$(ONLY)')
 
 simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMULATE_SEEDS=10000)
 	scripts/swift-build.sh -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate
