@@ -207,7 +207,7 @@ bench-strangers: deps ## Measure what 4,000 hostile connections of each kind cos
 bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplicates (BENCH_ROUNDS=3)
 	benchmarks/rolling.py
 
-bench-overload: deps ## Measure a stall of APNs, a hot subject, floods, pacing (OVERLOAD_TOKENS=200000, OVERLOAD_STALL=60, …)
+bench-overload: deps ## Measure a stall of APNs, a hot subject, floods, the minimum gap (OVERLOAD_TOKENS=200000, OVERLOAD_STALL=60, …)
 	benchmarks/overload.py
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)

@@ -10,7 +10,7 @@ import time
 import urllib.error
 
 import metrics
-import pacing
+import gaps
 import plot
 import rig as rigs
 import small_events
@@ -292,8 +292,8 @@ PARTS = {
         "OVERLOAD_TOKENS": TOKENS, "OVERLOAD_STALL": STALL, "OVERLOAD_RATE": RATE}),
     "hot": ("A hot subject", hot, {"OVERLOAD_HOT": HOT}),
     "hot-away": ("A hot subject, with APNs away", hot_away, {"OVERLOAD_HOT": HOT}),
-    "waiting": ("Many pushes that wait", pacing.waiting, {"OVERLOAD_WAITING": pacing.WAITING}),
-    "pacing": ("Pacing and budgets", pacing.paced, {"BENCH_ROUNDS": pacing.ROUNDS}),
+    "waiting": ("Many pushes that wait", gaps.waiting, {"OVERLOAD_WAITING": gaps.WAITING}),
+    "gaps": ("Minimum gap and budgets", gaps.minimum_gap, {"BENCH_ROUNDS": gaps.ROUNDS}),
     "floods": ("Floods beside small events", floods, {"BENCH_ROUNDS": ROUNDS}),
 }
 

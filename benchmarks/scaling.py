@@ -82,7 +82,7 @@ def measure(fleet, h2load):
     return yardstick, runs
 
 
-# The pace is measured in the middle of a run: at its start and end threads lack work.
+# The rate is measured in the middle of a run: at its start and end threads lack work.
 BUSY = {
     **{kind: lambda run, kind=kind: run.middle.busiest(kind)
        for kind in [*KINDS.values(), SIMULATOR]},
@@ -91,7 +91,7 @@ LOAD_HEAD = [*BUSY, "used up"]
 
 
 def load_cells(setup, runs):
-    """Who was busy while the runs had their pace, and what of it or the streams was used up."""
+    """Who was busy while the runs had their rate, and what of it or the streams was used up."""
     shares = {name: statistics.median(map(share, runs)) for name, share in BUSY.items()}
     cells = [f"{share:.0%}" for share in shares.values()]
     if setup.delay:

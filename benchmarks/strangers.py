@@ -113,7 +113,7 @@ def main_hostile(port, kind):
 
 
 class Caller:
-    """Registers at a fixed pace, and notes how long after its due time each was answered."""
+    """Registers at a fixed rate, and notes how long after its due time each was answered."""
 
     def __init__(self, port, key):
         self.port = port

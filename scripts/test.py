@@ -37,7 +37,7 @@ ENVIRONMENT = {
     **os.environ}
 # What takes longest begins first: of what waits, and of what computes, in processes of their own.
 FIRST = tuple(f"IntegrationTests.{suite}" for suite in (
-    "`A stall of APNs`", "`The diagnosis of a running worker`", "`A demo`", "`Paced pushes of a fleet`",
+    "`A stall of APNs`", "`The diagnosis of a running worker`", "`A demo`", "`The minimum gap in a fleet`",
     "`A demo that somebody ends`", "`Restriction commands and a running fleet`",
     "`The rotation of a worker's signing key`", "`Deferred pushes on the command line`",
     "`The command line`", "`A crash of a worker`", "`A flooded topic`", "Chaos",

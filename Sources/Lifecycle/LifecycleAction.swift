@@ -15,11 +15,11 @@ package enum LifecycleAction: Hashable, Sendable {
     case markReplayed(AssignmentID)
     /// Store the committable offsets of these partitions, and answer the group that everything it
     /// wants back is given back.
-    case completeRevoke(storing: [AssignmentID])
+    case completeRevoke(committing: [AssignmentID])
     /// Tell the pipeline that these partitions are not ours any more.
     case unassign([AssignmentID])
     /// Store the committable offsets of these partitions, close the consumer and open another one.
-    case restartConsumer(storing: [AssignmentID])
+    case restartConsumer(committing: [AssignmentID])
     /// Tell the operator that the worker stops.
     case announceStop
     /// Have delivery end what is in flight, and leave.
@@ -42,7 +42,7 @@ package enum WorkerEnd: Sendable, Equatable {
 }
 
 /// What is done, in this order, when a worker has ended for whatever reason: whatever Kafka has
-/// acknowledged by then releases its offsets before they are stored for the last time.
+/// acknowledged by then releases its offsets before they are committed for the last time.
 package enum ClosingStep: CaseIterable, Sendable {
     case stopDelivery
     /// Wait for the records that are on their way to Kafka, for a bounded time.

@@ -5,7 +5,7 @@ internal import Pipeline
 internal import PushModel
 
 /// An orderly stop: no more events are read; what can end may end, what waits for longer is
-/// deferred, and the rest is read again by the next owner, since its offset is not stored.
+/// deferred, and the rest is read again by the next owner, since its offset is not committed.
 struct StopDrain: Sendable {
     /// A push that rests for longer than this is deferred.
     let restsUntil: MonotonicTime

@@ -16,7 +16,7 @@ package enum TurnStep: CaseIterable, Sendable {
     case handOver
     /// Records are produced.
     case records
-    /// Offsets are stored.
+    /// Offsets are committed.
     case offsets
     case watch
     /// Rebalances, restarts and the stop: last, so that they find what the turn has ended.

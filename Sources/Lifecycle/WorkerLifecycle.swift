@@ -49,7 +49,7 @@ package struct WorkerLifecycle: Sendable {
     }
 
     /// Whether something is being given up. `advance` then needs facts, and dead letters do not
-    /// wait for further tokens, since their offsets are to be stored soon.
+    /// wait for further tokens, since their offsets are to be committed soon.
     package var isDraining: Bool { revoke != nil || stop != nil }
 
     /// Whether delivery takes pushes.
@@ -184,7 +184,7 @@ package struct WorkerLifecycle: Sendable {
         if revoke?.isOver(facts, now: now) == true, let drained = revoke {
             revoke = nil
             let events = drained.partitions.filter(open.events.contains)
-            actions.append(.completeRevoke(storing: events))
+            actions.append(.completeRevoke(committing: events))
             actions += unassign(drained.partitions)
         }
         if let (action, isComplete) = stop?.advance(facts, now: now) {
@@ -197,7 +197,7 @@ package struct WorkerLifecycle: Sendable {
     private mutating func restartIfDue(now: Now) -> [LifecycleAction] {
         guard isIndexComplete, restarts.isDue(now: now) else { return [] }
         restarts.restarted(now: now)
-        return [.restartConsumer(storing: open.events)]
+        return [.restartConsumer(committing: open.events)]
     }
 }
 

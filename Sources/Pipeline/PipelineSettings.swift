@@ -78,7 +78,7 @@ package struct PipelineSettings: Sendable {
         /// Above this many bytes of letters, further letters go without their events.
         var wholeLetterBytesMax: Int { deadLetterBytesMax / 2 }
 
-        /// How many slots walks leave free, so that events of few tokens go at once beside the largest
+        /// How many slots fan-outs leave free, so that events of few tokens go at once beside the largest
         /// audience: room for 32 such events, or a sixteenth of all slots if that is less, but for one
         /// event at least; never more than a quarter.
         var slotsKeptForEvents: Int {

@@ -41,7 +41,7 @@ extension PushPipeline {
     }
 
     /// The events of one partition that have not ended.
-    package func eventsUnderWay(of id: AssignmentID) -> Int { state.tracker.holderCount(of: id) }
+    package func eventsUnderWay(of id: AssignmentID) -> Int { state.tracker.claimCount(of: id) }
 
     // MARK: What it holds
 
@@ -53,7 +53,7 @@ extension PushPipeline {
 
     /// Whether nothing waits, is in flight, or is unacknowledged.
     package var isIdle: Bool {
-        state.pushes.freeSlots == state.pushes.slots && fanOut.walks.isEmpty && late.isEmpty
+        state.pushes.freeSlots == state.pushes.slots && fanOut.underWay.isEmpty && late.isEmpty
             && state.outbox.isEmpty && deferral.ends.isEmpty
     }
 
@@ -62,10 +62,10 @@ extension PushPipeline {
     package var load: Load {
         Load(
             queued: state.pushes.queuedCount, inFlight: state.pushes.inFlightCount,
-            resting: state.pushes.restingCount, fanOuts: movingWalks + late.count,
-            holders: state.tracker.holderCount,
+            resting: state.pushes.restingCount, fanOuts: movingFanOuts + late.count,
+            claims: state.tracker.claimCount,
             deferred: deferral.table.count - deferral.table.sentCount,
-            forgotten: deferral.forgotten.count, pacedTokens: deferral.table.sentCount,
+            forgotten: deferral.forgotten.count, tokensWithinGap: deferral.table.sentCount,
             heldBack: deferral.table.heldBackCount, unacknowledged: state.outbox.unacknowledged,
             refused: state.outbox.tickets.refused,
             payloadBytes: state.pushes.bodies.bytes)
@@ -88,8 +88,8 @@ extension PushPipeline {
 
     /// While a drain lasts those that are spread over time stand still, and nothing may wait for
     /// them.
-    private var movingWalks: Int {
-        fanOut.walks.count - (state.drain == nil ? 0 : fanOut.walks.pacedCount)
+    private var movingFanOuts: Int {
+        fanOut.underWay.count - (state.drain == nil ? 0 : fanOut.underWay.spreadCount)
     }
 
     /// The memory of each part in bytes. Some parts never shrink, so theirs is the peak so far.
@@ -103,7 +103,7 @@ extension PushPipeline {
             ("payload_order", state.payloadOrder.bytes + deferral.ends.bytes),
             ("outbox", state.outbox.bytes), ("recent_outcomes", handover.recent.bytes),
             ("correlations", state.correlations.bytes), ("traces", state.traces.bytes),
-            ("pacing", state.pacing.bytes), ("budgets", state.budgets.bytes),
+            ("pacing", state.tokenGaps.bytes), ("budgets", state.budgets.bytes),
         ]
     }
 
@@ -176,7 +176,7 @@ extension PushPipeline {
         state.breakers.credentialRefusals(of: pool)
     }
 
-    /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
+    /// How long ago the oldest record was read whose offset cannot be committed yet; nil if there is
     /// none.
     package func oldestUncommitted(now: Now) -> Duration? {
         state.tracker.oldestUncommittedReadAt.map { max(.zero, now.monotonic - $0) }
@@ -245,17 +245,17 @@ extension PushPipeline {
         return came == state.tally.total + counters.deferred + there
     }
 
-    /// Traps unless every part agrees with itself, and claims and holders agree with each other: a
-    /// holder without a claim would block its partition for ever.
+    /// Traps unless every part agrees with itself, and claims and their references agree: a claim
+    /// without a reference would block its partition for ever.
     package func checkInvariants() {
         fanOut.checkInvariants()
         late.checkInvariants()
         deferral.checkInvariants()
-        var claimed: Set<HolderID> = []
-        fanOut.walks.forEachHold { claimed.insert($0.holder) }
-        late.forEachHold { claimed.insert($0.holder) }
-        state.outbox.forEachHold { claimed.insert($0.holder) }
-        deferral.table.forEachHold { claimed.insert($0.holder) }
+        var claimed: Set<ClaimID> = []
+        fanOut.underWay.forEachClaim { claimed.insert($0.id) }
+        late.forEachClaim { claimed.insert($0.id) }
+        state.outbox.forEachClaim { claimed.insert($0.id) }
+        deferral.table.forEachClaim { claimed.insert($0.id) }
         state.checkInvariants(claimed: claimed)
         precondition(pushesAddUp, "the pushes do not add up: \(counters), \(load)")
     }

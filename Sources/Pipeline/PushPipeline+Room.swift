@@ -30,33 +30,33 @@ package struct EventBound: Sendable {
 extension PushPipeline {
     /// Whether another event may be read: there is room for all that it could need.
     package var hasRoomForEvents: Bool {
-        state.freeEventSlots > state.settings.sizes.immediateFanOutMax && !fanOut.walks.isFull
+        state.freeEventSlots > state.settings.sizes.immediateFanOutMax && !fanOut.underWay.isFull
             && late.isEmpty && state.roomForLetters() > 0
             && state.pushes.bodies.bytes < state.settings.sizes.payloadBytesMax
             && late.bytes < state.settings.sizes.recentEventBytesMax
     }
 
     /// How many events may be read in one go. They are few enough to be fanned out at once even if
-    /// each has `immediateFanOutMax` tokens, since a walk costs more, and they take half of the
-    /// free slots, so that walks can have as many.
+    /// each has `immediateFanOutMax` tokens, since a fan-out costs more, and they take half of the
+    /// free slots, so that fan-outs can have as many.
     package var roomForEvents: Int {
         guard hasRoomForEvents else { return 0 }
         return min(
             max(1, state.freeEventSlots / (2 * state.settings.sizes.immediateFanOutMax)),
-            state.settings.sizes.fanOutsMax - fanOut.walks.count,
+            state.settings.sizes.fanOutsMax - fanOut.underWay.count,
             max(1, state.roomForLetters()))
     }
 
     /// Whether hardly another event fits, by any of the bounds of `hasRoomForEvents`.
     package var isShortOfRoom: Bool {
-        slots.isShort || walks.isShort || letters.isShort || payloads.isShort
+        slots.isShort || fanOuts.isShort || letters.isShort || payloads.isShort
             || recentEvents.isShort
     }
 
     /// Whether half of the room is free, as far as it becomes free with time. Letters and payloads
     /// may stay, such as while Kafka takes none of them, and reading must not wait for that.
     package var isHalfFree: Bool {
-        slots.isHalfFree && walks.isHalfFree && recentEvents.isHalfFree
+        slots.isHalfFree && fanOuts.isHalfFree && recentEvents.isHalfFree
     }
 
     /// The bounds of `hasRoomForEvents`.
@@ -65,7 +65,7 @@ extension PushPipeline {
     package func eventBounds(underWay: [Int?]) -> [EventBound] {
         let events = underWay.map { $0 ?? 0 }
         let bounds = [
-            (slots, events), (letters, events), (walks, walkClaims(topics: underWay.count)),
+            (slots, events), (letters, events), (fanOuts, fanOutClaims(topics: underWay.count)),
             (payloads, state.pushes.bodies.bytesByTopic), (recentEvents, late.bytesByTopic),
         ]
         return bounds.map { level, taken in
@@ -78,11 +78,11 @@ extension PushPipeline {
         }
     }
 
-    /// By topic, the claims of its events that walks have.
-    private func walkClaims(topics: Int) -> [Int] {
+    /// By topic, the claims of its events that fan-outs have.
+    private func fanOutClaims(topics: Int) -> [Int] {
         var claims = Array(repeating: 0, count: topics)
-        fanOut.walks.forEachHold { hold in
-            guard let topic = state.tracker.position(of: hold)?.topic else { return }
+        fanOut.underWay.forEachClaim { claim in
+            guard let topic = state.tracker.position(of: claim)?.topic else { return }
             claims[Int(topic)] += 1
         }
         return claims
@@ -117,7 +117,7 @@ extension PushPipeline {
             isHalfFree: state.pushes.freeSlots >= state.pushes.slots / 2)
     }
 
-    private var walks: Level { Level(fanOut.walks.count, of: state.settings.sizes.fanOutsMax) }
+    private var fanOuts: Level { Level(fanOut.underWay.count, of: state.settings.sizes.fanOutsMax) }
 
     /// Short when not one fits, and no earlier: only then does it show whether Kafka takes letters,
     /// and reading waits for them only while it does.

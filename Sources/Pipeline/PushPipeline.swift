@@ -18,7 +18,7 @@ package import SchemaCodecs
 ///
 /// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is
 /// to be done comes out of `handOver` (pushes to hand to delivery), `takeRecords` (records to
-/// produce) and `committableOffset` (offsets to store). Each fact is routed to the part that
+/// produce) and `committableOffset` (offsets to commit). Each fact is routed to the part that
 /// decides. A part owns its state; the pushes themselves are in the `PipelineState`, which all parts
 /// work on.
 package struct PushPipeline: ~Copyable {
@@ -76,8 +76,8 @@ package struct PushPipeline: ~Copyable {
         // Nothing is withheld then, and nobody looks whether an event was released.
         if live.fanOutMax == .max { fanOut.withheld = [] }
         if live.minimumGaps != former.minimumGaps {
-            state.pacing.adopt(live.minimumGaps, state.routing)
-            let gaps = state.pacing.longGaps
+            state.tokenGaps.adopt(live.minimumGaps, state.routing)
+            let gaps = state.tokenGaps.longGaps
             deferral.table.gapsChanged { gaps[Int($0.rawValue)] }
         }
         state.breakers.adopt(
@@ -87,7 +87,7 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Partitions
 
-    /// The assignments of events topics that are ours: those whose offsets are stored. Must
+    /// The assignments of events topics that are ours: those whose offsets are committed. Must
     /// equal `WorkerLifecycle.open`.
     var eventAssignments: [AssignmentID] { state.tracker.open }
     /// The assignments of `deferred` that are ours.
@@ -128,11 +128,11 @@ package struct PushPipeline: ~Copyable {
             state.tracker.close(id)
             late.inherited.unassigned(id)
         }
-        fanOut.abandonWalks(state)
+        fanOut.abandonFanOuts(state)
     }
 
-    /// The offset to store for this partition: everything below it has ended. Nil where there is
-    /// none to store: the partition is not ours any more, or is of `deferred`.
+    /// The offset to commit for this partition: everything below it has ended. Nil where there is
+    /// none to commit: the partition is not ours any more, or is of `deferred`.
     package mutating func committableOffset(_ id: AssignmentID, now: Now) -> Int64? {
         isOfEvents(id) ? state.tracker.committableOffset(id, now: now.monotonic) : nil
     }
@@ -145,27 +145,27 @@ package struct PushPipeline: ~Copyable {
             endedOffset: state.tracker.endedOffset(id), registrations: late.registrations.cursor)
         let nextOffset = state.tracker.nextOffset(id)
         // While a late entry waits for a slot, what it is owed has no claim yet.
-        var places =
+        var spread =
             late.isEmpty
-            ? fanOut.walks.places.places(of: id, state.tracker).map {
-                CommitNote.Place(offset: $0.offset, place: $0.place)
+            ? fanOut.underWay.progress.events(of: id, state.tracker).map {
+                CommitNote.SpreadEvent(offset: $0.offset, progress: $0.progress)
             } : []
         // What the owner before has said is true for ever, and this worker may not have come as far.
         if let inherited = late.inherited.note(of: id) {
-            let unread = inherited.places.filter { $0.offset >= nextOffset }
+            let unread = inherited.spread.filter { $0.offset >= nextOffset }
             let isBehind = inherited.endedOffset > note.endedOffset
             if isBehind { note.endedOffset = inherited.endedOffset }
-            places.removeAll { $0.offset < note.endedOffset }
-            if isBehind && places.isEmpty {
+            spread.removeAll { $0.offset < note.endedOffset }
+            if isBehind && spread.isEmpty {
                 note.registrations = inherited.registrations
             } else if isBehind || !unread.isEmpty {
                 note.registrations = CommitNote.common(
                     note.registrations, inherited.registrations)
             }
-            places += unread
+            spread += unread
         }
-        note.places = places
-        return note.endedOffset > committableOffset || !places.isEmpty ? note : nil
+        note.spread = spread
+        return note.endedOffset > committableOffset || !spread.isEmpty ? note : nil
     }
 
     /// Whether nothing of this partition is left to be done before another worker has it: everything
@@ -258,8 +258,8 @@ package struct PushPipeline: ~Copyable {
         if !index.changes.isEmpty {
             late.registrationApplied(index.changes, &fanOut, &state, now: now)
         }
-        // Walks and late requests name kinds by number; what is remembered of events, by name.
-        if state.audience.hasUnusedKinds, fanOut.walks.isEmpty, late.isEmpty {
+        // Fan-outs and late requests name kinds by number; what is remembered of events, by name.
+        if state.audience.hasUnusedKinds, fanOut.underWay.isEmpty, late.isEmpty {
             state.audience.reclaimKinds()
         }
         return nil
@@ -333,7 +333,7 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Pushes go out
 
-    /// Moves the walks that are under way by up to `steps` tokens, or until there is no room.
+    /// Moves the fan-outs that are under way by up to `steps` tokens, or until there is no room.
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
         fanOut.advance(steps: steps, now: now, &state)
@@ -344,7 +344,7 @@ package struct PushPipeline: ~Copyable {
     @discardableResult
     package mutating func outcome(_ outcome: PushOutcome, now: Now) -> PoolID {
         handover.outcomeArrived(
-            outcome, areWalking: fanOut.walks.payloadWalks > 0, &state, &deferral, now: now)
+            outcome, isFanningOut: fanOut.underWay.payloadFanOuts > 0, &state, &deferral, now: now)
     }
 
     /// The pool signs with another key. If the old key had been refused, a probe is sent at once.
@@ -419,7 +419,7 @@ package struct PushPipeline: ~Copyable {
         deferral.deferWhatWaits(&state, now: now)
         deferral.sendDue(&state, now: now)
         if state.traces.isFollowing {
-            state.traces.sweep(now: now.monotonic, state.tracker, fanOut.walks)
+            state.traces.sweep(now: now.monotonic, state.tracker, fanOut.underWay)
         }
     }
 
@@ -427,12 +427,12 @@ package struct PushPipeline: ~Copyable {
     /// whose time has come is left out: it waits for delivery to have room, which is a fact.
     package func nextDue(now: Now) -> MonotonicTime {
         if handover.isCutShort { return now.monotonic }
-        if state.outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
+        if state.outbox.hasRefusedShards, !fanOut.underWay.isFull { return now.monotonic }
         var due = min(
             min(state.pushes.nextWake, state.outbox.letters.nextDue, state.outbox.repeated.nextDue),
             min(
                 deferral.table.nextDue, state.breakers.nextDue(now: now.monotonic),
-                fanOut.nextPaced(state)))
+                fanOut.nextSpread(state)))
         due = deferral.nextReading(now: now.monotonic).map { min(due, $0) } ?? due
         // What waits for a limit waits in a queue, or as a row whose time has come.
         guard state.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }

@@ -99,7 +99,7 @@ internal import Testing
         }
         for route in plan.routing.routes.indices {
             let id = RouteID(rawValue: UInt16(route))
-            rules.append("\(route): \(pipeline.state.pacing.gap(of: id, coalescingKey: 0))")
+            rules.append("\(route): \(pipeline.state.tokenGaps.gap(of: id, coalescingKey: 0))")
         }
         return rules + pipeline.restrictions.inForce.keys.map { "\($0)" }.sorted()
     }

@@ -19,7 +19,7 @@ internal import Testing
     }
 
     private static let emptyLoad = PushPipeline.Load(
-        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
+        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, claims: 0, deferred: 0,
         unacknowledged: 0, refused: 0, payloadBytes: 0)
 
     private static let idle = FlowReport.Figures(load: Self.emptyLoad, lag: 0)
@@ -86,7 +86,7 @@ internal import Testing
     @Test func `a standstill is told at once and then ever less often, down to once a minute`() {
         var (flow, figures) = (FlowReport(), Self.idle)
         flow.report(figures, now: Self.at(0), logger: logger)
-        figures.load.holders = 1
+        figures.load.claims = 1
         var times: [Int64] = []
         for second in stride(from: Int64(5), through: 300, by: 5) {
             // A probe a time, which changes nothing.
@@ -139,7 +139,7 @@ internal import Testing
                 "info no events [accepted=0, events=0, lag=0]",
                 "info totals since the start [accepted=0, events=0]",
             ])
-        figures.load.holders = 1
+        figures.load.claims = 1
         for second in 2..<4 as Range<Int64> {
             flow.askForReport()
             flow.report(figures, now: Self.at(second), logger: logger)

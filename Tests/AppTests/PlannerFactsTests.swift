@@ -184,7 +184,7 @@ internal import Testing
             try await script.until("push \(number)") { script.inFlight == 1 }
             script.answerAll()
             try await script.until("its end") { script.accepted == number }
-            script.loop.storeOffsets(now: script.now)
+            script.loop.commitOffsets(now: script.now)
         }
         try await script.until("the last commit") { script.row(Self.plain)?.stored == 3 }
         #expect(script.loop.consumer?.commitUnderWay == nil)

@@ -27,9 +27,9 @@ internal import Testing
         for _ in 0..<3 { watch.report([breaker], logger: logger) }
         #expect(
             lines.taken() == [
-                "warning pushes wait: APNs answers InvalidProviderToken: check the credential's key, "
-                    + "key ID, team and environments "
-                    + "[nextProbeSeconds=7, of=credential home in production]"
+                "warning pushes wait [cause=APNs answers InvalidProviderToken, nextProbeSeconds=7, "
+                    + "of=credential home in production, remedy=check the credential's key, key ID, "
+                    + "team and environments]"
             ])
         for _ in 0..<2 { watch.report([] as [TrippedBreaker], logger: logger) }
         #expect(
@@ -93,16 +93,20 @@ internal import Testing
         }
         #expect(
             lines.taken() == [
-                "error Kafka accepts no dead letters: pushes continue, but the offsets of failed "
-                    + "events are held, and a restart resends the events read after them; create the "
-                    + "topic (lamplighter topics create), give this user WRITE on it, or restore its "
-                    + "leaders [cause=UNKNOWN_TOPIC_OR_PART, topic=fleet.dead-letters, waiting=1234, "
+                "error Kafka accepts no records of a topic [cause=UNKNOWN_TOPIC_OR_PART, "
+                    + "consequence=pushes continue, but the offsets of failed events are held, and a "
+                    + "restart resends the events read after them, records=dead letters, "
+                    + "remedy=create the topic (lamplighter topics create), give this user WRITE on "
+                    + "it, or restore its leaders, topic=fleet.dead-letters, waiting=1234, "
                     + "waitingKiB=4883]"
             ])
         watch.report([letters], now: at(60), logger: logger)
         #expect(lines.taken().count == 1)
         for second in 61..<63 as Range<Int64> { watch.report([], now: at(second), logger: logger) }
-        #expect(lines.taken() == ["notice Kafka accepts dead letters again []"])
+        #expect(
+            lines.taken() == [
+                "notice Kafka accepts the records of a topic again [records=dead letters]"
+            ])
     }
 
     @Test func `deferred pushes without room are told once, and once when they have room again`() {
@@ -170,7 +174,7 @@ internal import Testing
                 "warning pushes have failed for good [app=com.example.Home, count=12, "
                     + "event=events/3/7, eventID=order-7, reason=BadDeviceToken, status=400, "
                     + "traceparent=00-1-2-01]",
-                "warning events could not be read: no JSON [count=1, event=events/3/7, "
+                "warning events could not be read [cause=no JSON, count=1, event=events/3/7, "
                     + "reason=invalidJSON]",
             ])
         #expect(!watch.mayReportFailures(now: later(60)))

@@ -84,7 +84,7 @@ internal import Testing
         #expect(planner.loop.lifecycle.open.events == [ids[0]])
         #expect(planner.loop.lifecycle.open.deferred == [ids[1]])
         let positions = planner.loop.positions(of: ids, now: planner.now)
-        #expect(positions == [StoredPosition(ids[0], offset: 5)])
+        #expect(positions == [CommitPosition(ids[0], offset: 5)])
         planner.take(.revoking([ids[0]]))
         #expect(planner.loop.lifecycle.draining == [ids[0]])
         planner.take(.lost(ids))
@@ -113,7 +113,7 @@ internal import Testing
         let left = planner.loop.notedPositions(of: [id], now: planner.now)
         #expect(
             left == [
-                StoredPosition(id, offset: 5, metadata: isUsed ? "v1 \(own) 9 3,4" : nil)
+                CommitPosition(id, offset: 5, metadata: isUsed ? "v1 \(own) 9 3,4" : nil)
             ])
     }
 

@@ -22,7 +22,7 @@ internal import Testing
             phase: .replaying, at: WallTime(milliseconds: 1_700_000_000_000),
             index: WorkerStatus.Index(), hasJoinedGroup: true, counters: Counters(),
             load: PipelineLoad(
-                queued: 1, inFlight: 2, resting: 3, fanOuts: 4, holders: 5, deferred: 6,
+                queued: 1, inFlight: 2, resting: 3, fanOuts: 4, claims: 5, deferred: 6,
                 unacknowledged: 7, refused: 0, payloadBytes: 8))
         status.index.tables = [
             WorkerStatus.Table(

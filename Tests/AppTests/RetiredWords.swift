@@ -104,5 +104,59 @@ struct RetiredWord: Sendable, CustomTestStringConvertible {
                 "(?i)trailing([ _](zero|comma|slash|space|white|newline|closure|byte|garbage)|ZeroBitCount)"
             ],
             example: "absorbTrailing and what trails", legitimate: "trailing zero bytes, trailers"),
+        RetiredWord(
+            word: "walk",
+            pattern: """
+                (?<![A-Za-z])[Ww]alk(s|ed|ing)?(?![a-z])\
+                |(?<=[a-z])Walk(s|ed|ing)?(?![a-z])
+                """,
+            instead: "fan-out (making the pushes of an event), or go through (a list)",
+            allowed: [#"os\.walk\("#, #"\bwalk\((tree|function)\)"#],
+            example: "areWalking", legitimate: "os.walk(folder), a tree walker"),
+        RetiredWord(
+            word: "holder",
+            pattern: """
+                HolderID|holderCount|holderRows|rowsByHolder\
+                |[Mm]akes? a holder|(is|passes) a holder
+                """,
+            instead: "claim (it keeps an event's offset from being committed)",
+            example: "holderCount", legitimate: "a key's holder"),
+        RetiredWord(
+            word: "hold of an offset",
+            pattern: #"forEachHold|\bholds?: \[?OffsetClaim|\bhold(One|Row)\b"#,
+            instead: "claim; hold is of partitions, which are read or held",
+            example: "holds: [OffsetClaim]", legitimate: "holdMax"),
+        RetiredWord(
+            word: "pin of an offset", pattern: #"pinWithinGrace|\bpins\.(head|tail)"#,
+            instead: "claimWithinGrace, or late claim",
+            example: "pinWithinGrace", legitimate: "pinned packages"),
+        RetiredWord(
+            word: "pace",
+            pattern: """
+                (?<![A-Za-z_])([Uu]n)?[Pp]ac(e|ed|ing)(?![A-Za-z_])\
+                |(?<=[a-z])(Unp|P)ac(e|ed|ing)(?![a-z])
+                """,
+            instead: "minimum gap (between pushes to one token), spread (of a fan-out), or rate",
+            // A value of a label, which dashboards have.
+            allowed: [#""pacing""#],
+            example: "pushesPaced, unpaced, a pace",
+            legitimate: "lamplighter_pushes_paced_total, white space"),
+        RetiredWord(
+            word: "store of an offset",
+            pattern: "StoredPosition|[iI]sStoreDue|storeInterval|storeOffsets",
+            instead: "commit; store is rd_kafka_offsets_store alone",
+            example: "StoredPosition", legitimate: "rd_kafka_offsets_store"),
+        RetiredWord(
+            word: "desk", pattern: "(?<![A-Za-z])[Dd]esks?(?![a-z])|(?<=[a-z])Desks?(?![a-z])",
+            instead: "what the type does, such as RegistrationArbiter, DeliveryCore",
+            example: "DeliveryDesk", legitimate: "desktop"),
+        RetiredWord(
+            word: "place in a table",
+            pattern: """
+                ConnectionPlaces|SlotPlace|PayloadPlace|WalkPlace|freePlaces|openPlace\
+                |placesNeeded|makePlaces|placesPerBlock
+                """,
+            instead: "slot, connection or position",
+            example: "SlotPlace", legitimate: "in place of"),
     ]
 }

@@ -28,7 +28,7 @@ internal import Testing
         status.counters.accepted = 5000
         status.earlier.counters.events = 900
         status.earlier.counters.accepted = 2500
-        status.load = PipelineLoad(queued: 3, inFlight: 12, holders: 4, deferred: 1204)
+        status.load = PipelineLoad(queued: 3, inFlight: 12, claims: 4, deferred: 1204)
         var times = LatencyHistogram()
         times.add(nanoseconds: 900_000_000)
         status.earlier.roundTrips = times

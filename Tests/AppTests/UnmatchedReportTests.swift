@@ -34,8 +34,8 @@ internal import Testing
             [unmatched(1204, "dor-9", "dor-1")], passedOver: [], now: at(5), logger: logger)
         #expect(
             lines.taken() == [
-                "notice 1,204 events named subjects that nobody shows, such as dor-1 "
-                    + "[events=1204, topic=doors]"
+                "notice events named subjects that nobody shows "
+                    + "[events=1204, example=dor-1, topic=doors]"
             ])
         for second in 6..<65 as Range<Int64> {
             report.report(
@@ -46,8 +46,8 @@ internal import Testing
         report.report([unmatched(1205, "dor\n2")], passedOver: [], now: at(65), logger: logger)
         #expect(
             lines.taken() == [
-                "notice an event named a subject that nobody shows, such as dor\\u{a}2 "
-                    + "[events=1, topic=doors]"
+                "notice events named subjects that nobody shows "
+                    + "[events=1, example=dor\\u{a}2, topic=doors]"
             ])
         for second in 125..<300 as Range<Int64> {
             report.report(
@@ -63,9 +63,9 @@ internal import Testing
             now: at(1), logger: logger)
         #expect(
             lines.taken() == [
-                "notice 2 events named subjects that nobody shows [events=2, topic=doors]",
-                "notice 1,000,000 events named subjects that nobody shows, such as x "
-                    + "[events=1000000, topic=lamps]",
+                "notice events named subjects that nobody shows [events=2, topic=doors]",
+                "notice events named subjects that nobody shows "
+                    + "[events=1000000, example=x, topic=lamps]",
             ])
     }
 
@@ -79,16 +79,16 @@ internal import Testing
         }
         #expect(
             tell(1, at: 1) == [
-                "notice an event named a subject that nobody shows, such as dor "
-                    + "[events=1, topic=doors]",
-                "notice an event's subject is shown by no token of its classes, kinds, environment "
-                    + "or push type, such as door [events=1, topic=doors]",
+                "notice events named subjects that nobody shows "
+                    + "[events=1, example=dor, topic=doors]",
+                "notice events named subjects that are shown by no token of their classes, "
+                    + "kinds, environment or push type [events=1, example=door, topic=doors]",
             ])
         #expect(tell(5, at: 30).isEmpty)
         #expect(
             tell(1205, at: 61) == [
-                "notice 1,204 events named subjects that are shown by no token of their classes, "
-                    + "kinds, environment or push type, such as door [events=1204, topic=doors]"
+                "notice events named subjects that are shown by no token of their classes, "
+                    + "kinds, environment or push type [events=1204, example=door, topic=doors]"
             ])
     }
 
@@ -107,10 +107,11 @@ internal import Testing
         report.report(counts(2999, rows: 7), now: at(5), logger: logger)
         #expect(
             lines.taken() == [
-                "notice 3,000 records have been set aside since the start, by reason "
-                    + "[invalidJSON=1, new=3000, topic=registrations, unknownApp=2999]",
-                "notice 7 rows have been set aside since the start, by reason "
-                    + "[new=7, topic=registrations, unroutable=7]",
+                "notice some have been set aside since the start, by reason "
+                    + "[invalidJSON=1, new=3000, of=records, topic=registrations, total=3000, "
+                    + "unknownApp=2999]",
+                "notice some have been set aside since the start, by reason "
+                    + "[new=7, of=rows, topic=registrations, total=7, unroutable=7]",
             ])
         for second in 6..<65 as Range<Int64> {
             report.report(counts(3000 + Int(second), rows: 7), now: at(second), logger: logger)
@@ -119,8 +120,9 @@ internal import Testing
         report.report(counts(3099, rows: 7), now: at(65), logger: logger)
         #expect(
             lines.taken() == [
-                "notice 3,100 records have been set aside since the start, by reason "
-                    + "[invalidJSON=1, new=100, topic=registrations, unknownApp=3099]"
+                "notice some have been set aside since the start, by reason "
+                    + "[invalidJSON=1, new=100, of=records, topic=registrations, total=3100, "
+                    + "unknownApp=3099]"
             ])
     }
 

@@ -86,7 +86,7 @@ internal import Testing
 /// A client's and a server's session in memory; the server notes the headers that it reads.
 private struct SessionPair: ~Copyable {
     private var client = ClientSession()
-    private let desk: HeaderDesk
+    private let collector: HeaderCollector
     private let server: ServerSession
     private var encoder: HPACKEncoder
     private let constants: HeaderConstants
@@ -103,8 +103,8 @@ private struct SessionPair: ~Copyable {
         authority = constants.add(":authority", "localhost")
         encoder = HPACKEncoder(constants: constants.count, blockBytesMax: 4096)
         self.constants = constants
-        desk = HeaderDesk()
-        server = ServerSession(requests: desk, streamLimit: 100)
+        collector = HeaderCollector()
+        server = ServerSession(requests: collector, streamLimit: 100)
         try exchange()
     }
 
@@ -130,8 +130,8 @@ private struct SessionPair: ~Copyable {
         server.reset(stream: streams.pointee.id, errorCode: 0)
         try exchange()
         client.forgetEnds()
-        defer { desk.headers = [] }
-        return Array(desk.headers.dropFirst(4))
+        defer { collector.headers = [] }
+        return Array(collector.headers.dropFirst(4))
     }
 
     /// As if SETTINGS had come; the server's decoder allows more than it is sent.
@@ -147,7 +147,7 @@ private struct SessionPair: ~Copyable {
     }
 }
 
-private final class HeaderDesk: ServerRequests {
+private final class HeaderCollector: ServerRequests {
     var headers: [String] = []
 
     func requestBegan(stream: Int32) -> Int? { 0 }

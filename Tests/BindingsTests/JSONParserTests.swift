@@ -195,7 +195,7 @@ internal import Testing
         }
     }
 
-    @Test func `pointers walk as RFC 6901 says`() throws {
+    @Test func `pointers lead where RFC 6901 says`() throws {
         let document = #"{"foo":["bar","baz"],"":0,"a/b":1,"m~n":8,"o":{"01":{"x":7}}}"#
         try parsing(document) { value in
             func at(_ text: String) -> JSONValue? { value[JSONPointer(text)!] }

@@ -12,14 +12,14 @@ internal import Testing
     /// over, read and answered by the other thread, and touched again when the slot has come back.
     /// Neither thread sleeps, so that nothing but the rings orders the two.
     @Test func `a ring between two threads hands over what was written, there and back`() throws {
-        let desk = Desk()
-        let other = try NamedThread.start(name: "answering") { desk.answer() }
-        let wrong = desk.ask()
+        let rings = SharedRings()
+        let other = try NamedThread.start(name: "answering") { rings.answer() }
+        let wrong = rings.ask()
         other.join()
         #expect(wrong == 0)
     }
 
-    private final class Desk: @unchecked Sendable {
+    private final class SharedRings: @unchecked Sendable {
         // SAFETY: a word is touched only by the thread that has its slot.
         private let words = UnsafeMutablePointer<Int>.allocate(capacity: slots)
         private let questions = SPSCRing<UInt32>(capacity: slots)

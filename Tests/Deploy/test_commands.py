@@ -76,7 +76,7 @@ class Named(unittest.TestCase):
 
     def test_are_found_wherever_they_stand(self):
         text = ("Ask `lamplighter status`.\n$ lamplighter emit a  # why\nkubectl exec POD -- lamplighter check\n"
-                "lamplighter register \\\n    --app b\nthe lamplighter walks\n")
+                "lamplighter register \\\n    --app b\nthe lamplighter comes\n")
         self.assertEqual(commands_in(text), [
             "lamplighter status", "lamplighter emit a  # why", "lamplighter check",
             "lamplighter register --app b"])

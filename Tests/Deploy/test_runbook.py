@@ -25,10 +25,8 @@ CALL = re.compile(
 )
 # Lines whose text is made elsewhere, by the whole literal in the source, and how the page has them.
 MADE_ELSEWHERE = {
-    r"\(what)\(why)": ["events could not be read", "pushes have failed for good"],
-    r"\(subjects)\(example)": ["named subjects that nobody shows"],
-    r"\(topic.trouble); \(topic.remedy)": ["Kafka accepts no"],
-    r"Kafka: \(warning.text)": ["Kafka: …"],
+    # Of a listener, whose line is made where it is asked for.
+    "host": ["listening for …"],
     # A registrar's, of the files of its keys and of a key set.
     r"\(notice.text)": ["has changed, and is in force", "what it said before stays in force",
                         "keys that verify tokens, and", "is back", "`the key set … …`"],

@@ -23,10 +23,10 @@ import Testing
 
     /// Gives the partitions back with these positions, and gets them again.
     private func giveBack(
-        _ partitions: [Int32], storing positions: [StoredPosition]
+        _ partitions: [Int32], committing positions: [CommitPosition]
     ) async throws {
         group.announce(.revokePartitions, partitions)
-        consumer.completeRevoke(store: positions, now: .current)
+        consumer.completeRevoke(commit: positions, now: .current)
         try await group.assign(partitions)
     }
 
@@ -35,9 +35,9 @@ import Testing
         #expect(metadata == [nil, nil])
         try await giveBack(
             [0, 1],
-            storing: [
-                StoredPosition(ids[0], offset: 5, metadata: "v1 8 3,4"),
-                StoredPosition(ids[1], offset: 2),
+            committing: [
+                CommitPosition(ids[0], offset: 5, metadata: "v1 8 3,4"),
+                CommitPosition(ids[1], offset: 2),
             ])
         #expect(group.starts == [5, 2] && metadata == ["v1 8 3,4", nil])
         #expect(group.reading.assignments.map(\.logEnd) == [9, 3])
@@ -53,7 +53,7 @@ import Testing
                 ? try await group.assign([0, 1]) : group.reading.assignments.map(\.id)
             try await giveBack(
                 [0, 1],
-                storing: zip(ids, texts).map { StoredPosition($0, offset: 1, metadata: $1) })
+                committing: zip(ids, texts).map { CommitPosition($0, offset: 1, metadata: $1) })
             #expect(metadata == texts)
         }
         group.close()
@@ -61,17 +61,17 @@ import Testing
 
     @Test func `the metadata stays where the next owner has nothing to commit`() async throws {
         let id = try #require(try await group.assign([0]).first)
-        try await giveBack([0], storing: [StoredPosition(id, offset: 5, metadata: "v1 8 3")])
-        try await giveBack([0], storing: [])
+        try await giveBack([0], committing: [CommitPosition(id, offset: 5, metadata: "v1 8 3")])
+        try await giveBack([0], committing: [])
         #expect(group.starts == [5] && metadata == ["v1 8 3"])
         group.close()
     }
 
     @Test func `the metadata goes with the offset that it belongs to`() async throws {
         let id = try #require(try await group.assign([0]).first)
-        try await giveBack([0], storing: [StoredPosition(id, offset: 5, metadata: "v1 8 3")])
+        try await giveBack([0], committing: [CommitPosition(id, offset: 5, metadata: "v1 8 3")])
         let next = try #require(group.reading.assignments.first?.id)
-        try await giveBack([0], storing: [StoredPosition(next, offset: 6)])
+        try await giveBack([0], committing: [CommitPosition(next, offset: 6)])
         #expect(group.starts == [6] && metadata == [nil])
         group.close()
     }
@@ -80,7 +80,7 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         group.announce(.revokePartitions, [0])
         consumer.completeRevoke(
-            store: [StoredPosition(id, offset: 1, metadata: "v1 8 3")], now: .current)
+            commit: [CommitPosition(id, offset: 1, metadata: "v1 8 3")], now: .current)
         try group.fixture.overflowRetention(of: "events")
         try await group.assign([0])
         #expect(group.starts.allSatisfy { $0 > 1 } && metadata == [nil])
@@ -93,7 +93,7 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         // COORDINATOR_LOAD_IN_PROGRESS on OffsetCommit.
         try group.fixture.kafka.perform(.fail(apiKey: 8, code: 14, count: 1))
-        try await giveBack([0], storing: [StoredPosition(id, offset: 5, metadata: "v1 8 3")])
+        try await giveBack([0], committing: [CommitPosition(id, offset: 5, metadata: "v1 8 3")])
         #expect(group.starts == [5])
         group.close()
     }
@@ -101,7 +101,7 @@ import Testing
     @Test func `a consumer that closes leaves its metadata to the next`() async throws {
         let id = try #require(try await group.assign([0]).first)
         try consumer.restart(
-            storing: [StoredPosition(id, offset: 5, metadata: "v1 8 3")], timeout: .seconds(5),
+            committing: [CommitPosition(id, offset: 5, metadata: "v1 8 3")], timeout: .seconds(5),
             now: .current)
         try await group.assign([0])
         #expect(group.starts == [5] && metadata == ["v1 8 3"])
@@ -111,7 +111,7 @@ import Testing
     // MARK: In the background
 
     /// Commits the position until the broker has taken it.
-    private func commit(_ position: StoredPosition) async throws {
+    private func commit(_ position: CommitPosition) async throws {
         try await waitUntil("the commit") {
             consumer.commit([position], now: .current) == 0
         }
@@ -119,10 +119,10 @@ import Testing
 
     @Test func `a commit in the background takes its metadata along`() async throws {
         let id = try #require(try await group.assign([0]).first)
-        let position = StoredPosition(id, offset: 5, metadata: "v1 8 3")
+        let position = CommitPosition(id, offset: 5, metadata: "v1 8 3")
         #expect(consumer.commit([position], now: .current) == 1)
         try await commit(position)
-        try await giveBack([0], storing: [])
+        try await giveBack([0], committing: [])
         #expect(group.starts == [5] && metadata == ["v1 8 3"])
         group.close()
     }
@@ -131,14 +131,14 @@ import Testing
         async throws
     {
         let id = try #require(try await group.assign([0]).first)
-        try await commit(StoredPosition(id, offset: 5))
-        try await commit(StoredPosition(id, offset: 5, metadata: "v1 8 3"))
-        try await commit(StoredPosition(id, offset: 5, metadata: "v1 9 3"))
-        try await giveBack([0], storing: [])
+        try await commit(CommitPosition(id, offset: 5))
+        try await commit(CommitPosition(id, offset: 5, metadata: "v1 8 3"))
+        try await commit(CommitPosition(id, offset: 5, metadata: "v1 9 3"))
+        try await giveBack([0], committing: [])
         #expect(group.starts == [5] && metadata == ["v1 9 3"])
         let next = try #require(group.reading.assignments.first?.id)
-        try await commit(StoredPosition(next, offset: 9))
-        try await giveBack([0], storing: [])
+        try await commit(CommitPosition(next, offset: 9))
+        try await giveBack([0], committing: [])
         #expect(group.starts == [9] && metadata == [nil])
         group.close()
     }
@@ -147,8 +147,8 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         // TOPIC_AUTHORIZATION_FAILED on OffsetCommit.
         try group.fixture.kafka.perform(.fail(apiKey: 8, code: 29, count: 2))
-        try await commit(StoredPosition(id, offset: 5, metadata: "v1 8 3"))
-        try await giveBack([0], storing: [])
+        try await commit(CommitPosition(id, offset: 5, metadata: "v1 8 3"))
+        try await giveBack([0], committing: [])
         #expect(group.starts == [5] && metadata == ["v1 8 3"])
         group.close()
     }
@@ -160,7 +160,7 @@ import Testing
         var now = Now.current
         func commits(_ offset: Int64) -> Bool {
             let before = consumer.nextCommitAt
-            _ = consumer.commit([StoredPosition(id, offset: offset, metadata: "x")], now: now)
+            _ = consumer.commit([CommitPosition(id, offset: offset, metadata: "x")], now: now)
             return consumer.nextCommitAt != before
         }
         #expect(commits(1) && !commits(2))
@@ -177,8 +177,8 @@ import Testing
     @Test func `the metadata of a position of an earlier assignment is not committed`() async throws
     {
         let id = try #require(try await group.assign([0]).first)
-        try await giveBack([0], storing: [])
-        try await giveBack([0], storing: [StoredPosition(id, offset: 5, metadata: "v1 8 3")])
+        try await giveBack([0], committing: [])
+        try await giveBack([0], committing: [CommitPosition(id, offset: 5, metadata: "v1 8 3")])
         #expect(group.starts == [0] && metadata == [nil])
         group.close()
     }

@@ -43,8 +43,8 @@ import Testing
         #expect(first.records.isEmpty)
         #expect(second.assignmentCount == 0)
 
-        first.onRevoking = { consumer, _ in consumer.completeRevoke(store: [], now: .current) }
-        first.consumer.completeRevoke(store: [], now: .current)
+        first.onRevoking = { consumer, _ in consumer.completeRevoke(commit: [], now: .current) }
+        first.consumer.completeRevoke(commit: [], now: .current)
         #expect(!first.consumer.isRevoking)
         try await waitUntil("every record") {
             first.turn()
@@ -68,7 +68,7 @@ import Testing
             reading.turn()
             return reading.facts.contains(.lost([old]))
         }
-        #expect(reading.consumer.store([StoredPosition(old, offset: 5)]) == 0)
+        #expect(reading.consumer.store([CommitPosition(old, offset: 5)]) == 0)
         try await waitUntil("the new assignment") {
             reading.turn()
             return reading.assignmentCount == 2

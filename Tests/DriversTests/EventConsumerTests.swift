@@ -19,7 +19,7 @@ import Testing
         try await first.waitForRecords(150)
         #expect(Set(first.records).count == 150)
         let stored = first.assignments.map { assignment in
-            StoredPosition(
+            CommitPosition(
                 assignment.id,
                 offset: assignment.partition == 0 ? 40 : 50)
         }
@@ -60,9 +60,9 @@ import Testing
         try await reading.waitForRecords(20)
         let new = try #require(reading.assignments.first).id
         #expect(new.ordinal == old.ordinal && new.epoch > old.epoch)
-        #expect(reading.consumer.store([StoredPosition(old, offset: 10)]) == 0)
-        #expect(reading.consumer.store([StoredPosition(new, offset: 10)]) == 1)
-        #expect(reading.consumer.store([StoredPosition(new, offset: 9)]) == 0)
+        #expect(reading.consumer.store([CommitPosition(old, offset: 10)]) == 0)
+        #expect(reading.consumer.store([CommitPosition(new, offset: 10)]) == 1)
+        #expect(reading.consumer.store([CommitPosition(new, offset: 9)]) == 0)
         reading.close()
     }
 

@@ -7,7 +7,7 @@ internal import OpenSSL
 
 /// The thread of a `FrameServer`, which turns bytes into frames and orders into bytes.
 struct FramePump: ~Copyable {
-    private let desk: FrameDesk
+    private let shared: FrameServerState
     private let listener: Socket
     private let epoll: Epoll
     private var links: [FrameLink] = []
@@ -15,27 +15,29 @@ struct FramePump: ~Copyable {
     private static let wakerTag = UInt64.max
     private static let listenerTag = UInt64.max - 1
 
-    init(_ desk: FrameDesk) throws(SystemError) {
+    init(_ shared: FrameServerState) throws(SystemError) {
         let epoll = try Epoll()
-        try epoll.add(desk.waker.descriptor, for: .read, tag: Self.wakerTag)
-        guard let listener = desk.takeSocket() else { preconditionFailure("two pumps at a desk") }
+        try epoll.add(shared.waker.descriptor, for: .read, tag: Self.wakerTag)
+        guard let listener = shared.takeSocket() else {
+            preconditionFailure("two pumps of one server")
+        }
         try epoll.add(listener.descriptor, for: .read, tag: Self.listenerTag)
-        self.init(desk, listener: listener, epoll: epoll)
+        self.init(shared, listener: listener, epoll: epoll)
     }
 
-    private init(_ desk: FrameDesk, listener: consuming Socket, epoll: consuming Epoll) {
-        self.desk = desk
+    private init(_ shared: FrameServerState, listener: consuming Socket, epoll: consuming Epoll) {
+        self.shared = shared
         self.listener = listener
         self.epoll = epoll
     }
 
     /// Returns when the server is stopped, and listens no more.
     consuming func run() {
-        while !desk.isEnding {
-            desk.waker.prepareToSleep()
-            let isBusy = desk.isEnding || links.contains { $0.connection.hasOrders }
+        while !shared.isEnding {
+            shared.waker.prepareToSleep()
+            let isBusy = shared.isEnding || links.contains { $0.connection.hasOrders }
             let count = epoll.wait(timeout: isBusy ? .zero : nil)
-            desk.waker.awake()
+            shared.waker.awake()
             for index in 0..<count {
                 switch epoll.event(index).tag {
                 case Self.wakerTag: break
@@ -50,7 +52,7 @@ struct FramePump: ~Copyable {
 
     private mutating func accept() {
         while let socket = try? listener.accept() {
-            let link = FrameLink(socket, desk: desk, index: links.count)
+            let link = FrameLink(socket, shared: shared, index: links.count)
             do {
                 try epoll.add(link.descriptor, for: .read, tag: UInt64(link.index))
             } catch {
@@ -76,7 +78,7 @@ private final class FrameLink {
     let index: Int
     var watched: Epoll.Interest = .read
 
-    private let desk: FrameDesk
+    private let shared: FrameServerState
     /// The socket; nil once the connection has ended. Releasing it closes it.
     private var socket: Socket?
     private var tls: TLSStream
@@ -94,13 +96,13 @@ private final class FrameLink {
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
     let descriptor: CInt
 
-    init(_ socket: consuming Socket, desk: FrameDesk, index: Int) {
-        self.desk = desk
+    init(_ socket: consuming Socket, shared: FrameServerState, index: Int) {
+        self.shared = shared
         self.index = index
         descriptor = socket.descriptor
-        tls = TLSStream(context: desk.context, descriptor: descriptor, serverName: nil)
+        tls = TLSStream(context: shared.context, descriptor: descriptor, serverName: nil)
         self.socket = consume socket
-        connection = desk.connected()
+        connection = shared.connected()
     }
 
     var isGone: Bool { socket == nil }
@@ -140,7 +142,7 @@ private final class FrameLink {
             end(cutting: false)
             return false
         }
-        if let settings = desk.manners.settings { connection.settings(settings) }
+        if let settings = shared.manners.settings { connection.settings(settings) }
         return true
     }
 

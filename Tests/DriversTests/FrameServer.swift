@@ -33,7 +33,7 @@ final class FrameServer {
     }
 
     let port: UInt16
-    private let desk: FrameDesk
+    private let shared: FrameServerState
     private let directory: ScratchDirectory
 
     /// - Parameter change: of its manners.
@@ -55,34 +55,34 @@ final class FrameServer {
             }
         let socket = try Socket.listening(onLoopbackPort: 0)
         port = try socket.localPort()
-        desk = FrameDesk(
+        shared = FrameServerState(
             socket, manners: manners,
             context: try .server(certificatePEM: made.certificatePEM, keyPEM: made.keyPEM))
-        try NamedThread.detach(name: "frame-server") { [desk] in
+        try NamedThread.detach(name: "frame-server") { [shared] in
             do {
-                try FramePump(desk).run()
+                try FramePump(shared).run()
             } catch {
                 fatalError("the frame server cannot run: \(error)")
             }
-            desk.ended()
+            shared.ended()
         }
     }
 
-    deinit { desk.end() }
+    deinit { shared.end() }
 
     /// Breaks every connection and stops listening.
     func stop() {
-        desk.end()
+        shared.end()
         let patience = Patience()
-        while !desk.hasEnded, !patience.isOver { usleep(500) }
+        while !shared.hasEnded, !patience.isOver { usleep(500) }
     }
 
     var caFile: String { directory.file("ca.pem") }
-    var connections: [FrameConnection] { desk.connections }
+    var connections: [FrameConnection] { shared.connections }
     /// The streams of all complete requests, on all connections.
     var streams: [UInt32] { connections.flatMap(\.requests).map(\.stream) }
     /// How often each push was accepted.
-    var acceptances: [Int: Int] { desk.ledger.acceptances }
+    var acceptances: [Int: Int] { shared.ledger.acceptances }
 
     /// On the newest connection.
     func answer(_ status: Int, on stream: UInt32, isWhole: Bool = true) {
@@ -99,7 +99,7 @@ final class FrameServer {
 }
 
 /// What the test and the server's thread share.
-final class FrameDesk: Sendable {
+final class FrameServerState: Sendable {
     private struct State {
         var connections: [FrameConnection] = []
         var isEnding = false

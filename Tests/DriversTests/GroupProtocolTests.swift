@@ -188,7 +188,7 @@ import Testing
                 topics: ["events"], startFrom: .earliest, logger: fixture.logger))
         reading.onRevoking = { [unowned reading] consumer, revoked in
             consumer.completeRevoke(
-                store: reading.positions(of: revoked), now: .current)
+                commit: reading.positions(of: revoked), now: .current)
         }
         return reading
     }
@@ -241,7 +241,7 @@ import Testing
         let id = try #require(first.assignments.first?.id)
         #expect(
             first.consumer.commit(
-                [StoredPosition(id, offset: 5, metadata: "v1 8 3")], now: .current) == 1)
+                [CommitPosition(id, offset: 5, metadata: "v1 8 3")], now: .current) == 1)
         first.close()
         let second = try member(of: fixture, properties)
         try await second.waitForAssignment()
@@ -264,13 +264,13 @@ extension Reading {
     }
 
     /// After the last delivered record of each.
-    fileprivate func positions(of ids: [AssignmentID]) -> [StoredPosition] {
+    fileprivate func positions(of ids: [AssignmentID]) -> [CommitPosition] {
         let assigned = facts.flatMap { fact -> [Assignment] in
             if case .assigned(let assignments) = fact { assignments } else { [] }
         }
         return assigned.filter { ids.contains($0.id) }.compactMap { assignment in
             let offsets = records.filter { $0.partition == assignment.partition }.map(\.offset)
-            return offsets.max().map { StoredPosition(assignment.id, offset: $0 + 1) }
+            return offsets.max().map { CommitPosition(assignment.id, offset: $0 + 1) }
         }
     }
 }

@@ -92,7 +92,7 @@ final class Reading {
     private(set) var records: [Seen] = []
     /// Called with each `revoking` fact; the default finishes at once and stores nothing.
     var onRevoking: (EventConsumer, [AssignmentID]) -> Void = { consumer, _ in
-        consumer.completeRevoke(store: [], now: .current)
+        consumer.completeRevoke(commit: [], now: .current)
     }
 
     struct Seen: Hashable {
@@ -153,11 +153,11 @@ final class Reading {
 
     /// Stores the position after the last delivered record of each partition.
     func storeAll() {
-        let positions = assignments.compactMap { assignment -> StoredPosition? in
+        let positions = assignments.compactMap { assignment -> CommitPosition? in
             let offsets = records.filter {
                 $0.topic == assignment.topic && $0.partition == assignment.partition
             }.map(\.offset)
-            return offsets.max().map { StoredPosition(assignment.id, offset: $0 + 1) }
+            return offsets.max().map { CommitPosition(assignment.id, offset: $0 + 1) }
         }
         consumer.store(positions)
     }

@@ -227,7 +227,7 @@ internal import Testing
         await fixture.end()
     }
 
-    @Test func `a flood of requests is answered whole, at the pace of one address`() async throws {
+    @Test func `a flood of requests is answered whole, at the rate of one address`() async throws {
         let fixture = ListenerFixture { $0.requestsPerSecondMax = 20 }
         let client = try RawHTTPClient(port: try fixture.port)
         let begun = ContinuousClock.now

@@ -119,8 +119,8 @@ import Testing
         let reading = Reading(try fixture.consumer(["events"]))
         try await reading.waitForRecords(5)
         let id = try #require(reading.assignments.first).id
-        let beyond = StoredPosition(id, offset: 1000)
-        try reading.consumer.restart(storing: [beyond], timeout: .seconds(5), now: .current)
+        let beyond = CommitPosition(id, offset: 1000)
+        try reading.consumer.restart(committing: [beyond], timeout: .seconds(5), now: .current)
         try await reading.waitForRecords(10)
         #expect(
             reading.losses == [

@@ -97,7 +97,7 @@ internal import Testing
         return (taken, wait)
     }
 
-    @Test func `peers of many addresses are answered at five times the pace of one`() {
+    @Test func `peers of many addresses are answered at five times the rate of one`() {
         let shares = shares()
         let first = ask(shares, now: start)
         #expect(first.taken == 50 && first.wait == .zero)
@@ -106,7 +106,7 @@ internal import Testing
         #expect(ask(shares, now: start + .hours(1)).taken == 50)
     }
 
-    @Test func `requests on connections that are open already wait for the pace of all`() {
+    @Test func `requests on connections that are open already wait for the rate of all`() {
         let shares = shares()
         for number in 0..<10 { _ = shares.take(for: "\(number)", now: start) }
         var waits: [Duration] = []

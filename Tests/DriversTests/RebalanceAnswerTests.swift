@@ -34,7 +34,7 @@ import Testing
             return looked >= 5
         }
         consumer.completeRevoke(
-            store: [StoredPosition(id, offset: 5)], now: .current)
+            commit: [CommitPosition(id, offset: 5)], now: .current)
         // They are the next owner's.
         try await group.assign([0])
         #expect(group.starts == [5])
@@ -62,7 +62,7 @@ import Testing
         group.announce(.assignPartitions, [1])
         #expect(consumer.takeFacts() == [.revoking([id])])
         #expect(consumer.isRevoking)
-        consumer.completeRevoke(store: [], now: .current)
+        consumer.completeRevoke(commit: [], now: .current)
         #expect(!consumer.isRevoking)
         try await waitUntil("the next assignment") {
             reading.turn()
@@ -78,8 +78,8 @@ import Testing
         group.announce(.revokePartitions, [0], isLost: true)
         #expect(consumer.takeFacts() == [.revoking([id]), .lost([id])])
         #expect(!consumer.isRevoking)
-        let position = StoredPosition(id, offset: 5)
-        consumer.completeRevoke(store: [position], now: .current)
+        let position = CommitPosition(id, offset: 5)
+        consumer.completeRevoke(commit: [position], now: .current)
         #expect(consumer.store([position]) == 0)
         #expect(consumer.takeFacts().isEmpty)
         try await group.assign([0])
@@ -112,7 +112,7 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         consumer.pause(id, now: .current)
         group.announce(.revokePartitions, [0])
-        consumer.completeRevoke(store: [], now: .current)
+        consumer.completeRevoke(commit: [], now: .current)
         #expect(consumer.pausedPartitions.isEmpty)
         try group.fixture.write(3, to: "events")
         try await group.assign([0])
@@ -126,8 +126,8 @@ import Testing
         try await reading.waitForRecords(5)
         group.announce(.revokePartitions, [0])
         group.announce(.assignPartitions, [1])
-        let position = StoredPosition(id, offset: 3)
-        try consumer.restart(storing: [position], timeout: .seconds(5), now: .current)
+        let position = CommitPosition(id, offset: 3)
+        try consumer.restart(committing: [position], timeout: .seconds(5), now: .current)
         // What was announced to the client that was closed means nothing to the next.
         #expect(consumer.rebalances.isEmpty && !consumer.isRevoking)
         try await group.assign([0])
@@ -142,7 +142,7 @@ import Testing
         #expect(consumer.takeFacts() == [.lost(ids)])
         #expect(consumer.close(timeout: .seconds(5), now: .current))
         #expect(consumer.takeFacts().isEmpty)
-        #expect(consumer.store([StoredPosition(ids[0], offset: 5)]) == 0)
+        #expect(consumer.store([CommitPosition(ids[0], offset: 5)]) == 0)
     }
 
     @Test func `closing forgets what was held and what was announced`() async throws {
@@ -170,7 +170,7 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         // As when it has lost the partition and has not said so yet.
         try #require(consumer.session).client.unassignAll()
-        let position = StoredPosition(id, offset: 5)
+        let position = CommitPosition(id, offset: 5)
         #expect(consumer.store([position]) == 0)
         #expect(consumer.partitions.row(id)?.stored == 0)
         group.close()
@@ -200,7 +200,7 @@ import Testing
         let client = try #require(consumer.session).client
         try await waitUntil("the loss") { client.isAssignmentLost }
         consumer.completeRevoke(
-            store: [StoredPosition(id, offset: 5)], now: .current)
+            commit: [CommitPosition(id, offset: 5)], now: .current)
         #expect(consumer.takeFacts().contains(.lost([id])))
         // Owed again, to whoever is given it next.
         try await reading.waitForRecords(10)

@@ -245,7 +245,7 @@ import Testing
         #expect(group.starts == [0])
         #expect(try committed("table") == [Offset.unset])
         group.announce(.revokePartitions, [0], of: "table")
-        consumer.completeRevoke(store: [], now: .current)
+        consumer.completeRevoke(commit: [], now: .current)
         // Whoever did that.
         try commit("table", [0: 3])
         try await group.assign([0], of: "table")

@@ -46,7 +46,7 @@ import Testing
 
     @Test func `a member that answers while it stops leaves with its answer`() async throws {
         let (first, second) = try await rebalance()
-        first.consumer.completeRevoke(store: [], isLeaving: true, now: .current)
+        first.consumer.completeRevoke(commit: [], isLeaving: true, now: .current)
         try await waitUntil("all partitions") {
             first.turn()
             second.turn()

@@ -57,7 +57,7 @@ import Testing
         try await group.assign([0, 1, 2])
         try await reading.waitForRecords(10)
         let others = reading.assignments.map(\.id)
-        let stored = consumer.store([StoredPosition(others[0], offset: 3)])
+        let stored = consumer.store([CommitPosition(others[0], offset: 3)])
         #expect(stored == 1)
         consumer.pause(others[1], now: .current)
 
@@ -77,10 +77,10 @@ import Testing
             let offsets = reading.records.filter { $0.partition == partition }.map(\.offset)
             #expect(offsets == Array(0..<(partition == 1 ? 5 : 10)))
         }
-        #expect(consumer.store([StoredPosition(others[0], offset: 9)]) == 1)
+        #expect(consumer.store([CommitPosition(others[0], offset: 9)]) == 1)
         // What was stored before and after is committed.
         group.announce(.revokePartitions, [0, 1, 2])
-        consumer.completeRevoke(store: [], now: .current)
+        consumer.completeRevoke(commit: [], now: .current)
         try await group.assign([0, 1, 2])
         #expect(group.starts == [9, 0, 0])
         group.close()
@@ -145,7 +145,7 @@ import Testing
             reading.turn()
             return reading.facts.count { if case .endOfPartition = $0 { true } else { false } } == 2
         }
-        #expect(consumer.store([StoredPosition(ids[1], offset: 2)]) == 1)
+        #expect(consumer.store([CommitPosition(ids[1], offset: 2)]) == 1)
         // As when the library had told of a refusal, and the right is back: a broker's refusal has no
         // end of the log in it, as the embedded one's has, so the library tells the end no more.
         var later = Now.current
@@ -167,7 +167,7 @@ import Testing
         consumer.resume(ids[1], now: .current)
         try await reading.waitForRecords(5)
         #expect(reading.records.map(\.offset) == [0, 1, 2, 3, 4])
-        #expect(consumer.store([StoredPosition(ids[1], offset: 5)]) == 1)
+        #expect(consumer.store([CommitPosition(ids[1], offset: 5)]) == 1)
         #expect(consumer.unavailableCount == 0)
         group.close()
     }
@@ -273,7 +273,7 @@ import Testing
         for _ in 0..<2 { try await consumer.lookAtPartitions() }
         #expect(consumer.unavailableCount == 1)
         group.announce(.revokePartitions, [1])
-        consumer.completeRevoke(store: [], now: .current)
+        consumer.completeRevoke(commit: [], now: .current)
         try await consumer.lookAtPartitions()
         #expect(consumer.unavailableCount == 0)
         group.close()
@@ -285,7 +285,7 @@ import Testing
         #expect(consumer.unavailableCount == 1 && consumer.nextDeadline != nil)
         group.announce(.revokePartitions, [0, 1])
         #expect(consumer.unavailableCount == 0 && consumer.nextDeadline == nil)
-        consumer.completeRevoke(store: [], now: .current)
+        consumer.completeRevoke(commit: [], now: .current)
         try leader(of: 1, is: 1)
         try await group.assign([1])
         #expect(reading.assignments.map(\.partition) == [1])

@@ -8,11 +8,11 @@ internal import Testing
 @testable internal import APNSDelivery
 
 @Suite final class `Waiting pushes of a pool` {
-    private let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 256)
+    private let states = UnsafeMutablePointer<SlotState>.allocate(capacity: 256)
     private var waiting = WaitingPushes()
     private let now = MonotonicTime(nanoseconds: 1_000_000_000)
 
-    init() { places.initialize(repeating: SlotPlace(), count: 256) }
+    init() { places.initialize(repeating: SlotState(), count: 256) }
 
     deinit { places.deallocate() }
 

@@ -71,10 +71,10 @@ struct `An outage of the deferred topic` {
         setLeader(1, of: Array(0..<Self.partitions), by: kafka)
         let port = try #require(fleet.workers[0].healthPort)
         let text = try await fleet.request("/metrics", port: port).body
-        let unpaced = text.split(separator: "\n").first {
+        let withoutGap = text.split(separator: "\n").first {
             $0.hasPrefix("lamplighter_pushes_unpaced_total")
         }
-        #expect(unpaced?.hasSuffix(" 0") == false, "\(unpaced ?? "no metric")")
+        #expect(withoutGap?.hasSuffix(" 0") == false, "\(withoutGap ?? "no metric")")
         #expect(!worker.output.contains("Fatal"))
     }
 }

@@ -58,7 +58,7 @@ struct `A record that crashes a worker` {
         let record = "\(fleet.topics[.orders])/3/\(1 << 33)"
         let first = try await output(try configuration(file))
         #expect(first.contains("reading event record \(record)"))
-        #expect(first.contains("kafka.skip: [\"\(record)\"]"))
+        #expect(first.contains("kafka.skip") && first.contains("record=\(record)"))
         // The remedy is one that the configuration takes.
         let second = try await output(try configuration(file, skipping: record))
         #expect(!second.contains("while it was reading"))

@@ -131,7 +131,9 @@ struct `Secrets in what a worker prints` {
             .rules([ScriptedRule(answer: .reason(403, "InvalidProviderToken"))]))
         try fleet.emit("door")
         try await fleet.eventually("word of the refusal") {
-            fleet.workers.contains { $0.output.contains("pushes wait: APNs answers Invalid") }
+            fleet.workers.contains {
+                $0.output.contains("pushes wait cause=\"APNs answers Invalid")
+            }
         }
         fleet.simulator.perform(.rules([]))
     }

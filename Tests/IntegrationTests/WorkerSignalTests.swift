@@ -35,7 +35,7 @@ struct `Signals to a worker` {
         try await fleet.eventually("the refusal") {
             worker.output.contains("the configuration is not reloaded")
         }
-        #expect(worker.output.contains("not reloaded: planning.ttl (line "))
+        #expect(worker.output.contains("has a problem problem=\"planning.ttl (line "))
         try await fleet.change("door", heardBy: token)
         #expect(fleet.requests(for: token).last?["apns-priority"] == "10")
 

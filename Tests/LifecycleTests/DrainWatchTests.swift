@@ -11,7 +11,7 @@ internal import Testing
 @Suite struct `The watch over a drain` {
     private var watch = DrainWatch()
     private var load = PipelineLoad(
-        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
+        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, claims: 0, deferred: 0,
         unacknowledged: 0, refused: 0, payloadBytes: 0)
     private var counters = Counters()
 
@@ -25,7 +25,7 @@ internal import Testing
 
     @Test mutating func `the watch over a drain waits for nothing where nothing is under way`() {
         load.deferred = 5
-        load.holders = 2
+        load.claims = 2
         let isOver = isOver(at: 0)
         #expect(isOver)
     }
@@ -55,7 +55,7 @@ internal import Testing
         #expect(seen == [false, false, true])
     }
 
-    @Test mutating func `the watch over a drain takes a walk that only joins for progress`() {
+    @Test mutating func `the watch over a drain takes a fan-out that only joins for progress`() {
         load.fanOuts = 1
         var seen: [Bool] = []
         for time in [0, 2000, 4000] as [Int64] {

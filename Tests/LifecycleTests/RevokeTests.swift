@@ -24,7 +24,7 @@ internal import Testing
         life.states[life.first] = .drained
         #expect(
             life.advance() == [
-                .completeRevoke(storing: [life.first]), .unassign([life.first, life.rows]),
+                .completeRevoke(committing: [life.first]), .unassign([life.first, life.rows]),
             ])
         #expect(life.lifecycle.open.events == [life.second] && life.lifecycle.open.deferred == [])
         #expect(life.advance() == [] && !life.lifecycle.isDraining)
@@ -39,7 +39,7 @@ internal import Testing
     @Test func `a revoke does not wait for partitions that stay`() {
         life.revoke([life.first])
         life.states[life.second] = .open
-        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+        #expect(life.advance().first == .completeRevoke(committing: [life.first]))
     }
 
     @Test func `a revoke is complete at its deadline, whatever is left`() {
@@ -49,7 +49,7 @@ internal import Testing
         life.pass(2249)
         #expect(life.advance() == [])
         life.pass(1)
-        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+        #expect(life.advance().first == .completeRevoke(committing: [life.first]))
     }
 
     @Test func `a revoke is complete when nothing ends any more`() {
@@ -60,13 +60,13 @@ internal import Testing
         life.load.inFlight = 1
         #expect(life.advance() == [])
         life.pass(3000)
-        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+        #expect(life.advance().first == .completeRevoke(committing: [life.first]))
     }
 
     @Test func `a revoke of deferred pushes does not wait for those of others`() {
         life.revoke([life.rows])
         life.load.inFlight = 1
-        #expect(life.advance() == [.completeRevoke(storing: []), .unassign([life.rows])])
+        #expect(life.advance() == [.completeRevoke(committing: []), .unassign([life.rows])])
     }
 
     @Test func `a revoke waits for what deferred pushes have announced, to its deadline at most`() {
@@ -77,7 +77,7 @@ internal import Testing
         life.pass(2249)
         #expect(life.advance() == [])
         life.pass(1)
-        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+        #expect(life.advance().first == .completeRevoke(committing: [life.first]))
     }
 
     @Test func `a revoke bounds how long a push may wait, and has letters written`() {
@@ -90,7 +90,7 @@ internal import Testing
     @Test func `a revoke is looked after every ten milliseconds, and at its deadline`() {
         life.revoke([life.first])
         #expect(life.lifecycle.nextDue(now: at(0)) == at(10).monotonic)
-        life.lifecycle.schedule.stored(anything: false, at(2240))
+        life.lifecycle.schedule.committed(anything: false, at(2240))
         #expect(life.lifecycle.nextDue(now: at(2245)) == at(2250).monotonic)
     }
 
@@ -114,7 +114,7 @@ internal import Testing
         life.states[life.second] = .drained
         #expect(
             life.advance() == [
-                .completeRevoke(storing: [life.second]), .unassign([life.second]),
+                .completeRevoke(committing: [life.second]), .unassign([life.second]),
             ])
     }
 

@@ -127,7 +127,7 @@ internal import Testing
         life.revoke([life.first])
         #expect(life.lifecycle.draining == [life.first])
         #expect(
-            life.advance() == [.completeRevoke(storing: [life.first]), .unassign([life.first])])
+            life.advance() == [.completeRevoke(committing: [life.first]), .unassign([life.first])])
         #expect(life.lifecycle.isDraining && life.lifecycle.draining == [])
     }
 
@@ -139,7 +139,7 @@ internal import Testing
         life.states[life.first] = .open
         life.load.inFlight = 1
         life.pass(2250)
-        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+        #expect(life.advance().first == .completeRevoke(committing: [life.first]))
     }
 
     @Test func `a stop ends a revoke of its own partitions in the same turn as itself`() {
@@ -147,7 +147,7 @@ internal import Testing
         life.revoke([life.first, life.second, life.rows])
         #expect(
             life.advance() == [
-                .completeRevoke(storing: [life.first, life.second]),
+                .completeRevoke(committing: [life.first, life.second]),
                 .unassign([life.first, life.second, life.rows]), .drainDelivery,
             ])
     }

@@ -9,16 +9,16 @@ internal import Testing
 @Suite struct `The schedule of turns` {
     @Test func `offsets are stored soon after something was read, and seldom otherwise`() {
         var schedule = TurnSchedule(now: at(0))
-        #expect(!schedule.isStoreDue(at(99)) && schedule.isStoreDue(at(100)))
-        schedule.stored(anything: true, at(100))
-        #expect(!schedule.isStoreDue(at(199)) && schedule.isStoreDue(at(200)))
-        schedule.stored(anything: false, at(200))
-        #expect(!schedule.isStoreDue(at(1199)) && schedule.isStoreDue(at(1200)))
+        #expect(!schedule.isCommitDue(at(99)) && schedule.isCommitDue(at(100)))
+        schedule.committed(anything: true, at(100))
+        #expect(!schedule.isCommitDue(at(199)) && schedule.isCommitDue(at(200)))
+        schedule.committed(anything: false, at(200))
+        #expect(!schedule.isCommitDue(at(1199)) && schedule.isCommitDue(at(1200)))
         schedule.wasBusy(at(500))
-        #expect(!schedule.isStoreDue(at(599)) && schedule.isStoreDue(at(600)))
+        #expect(!schedule.isCommitDue(at(599)) && schedule.isCommitDue(at(600)))
         // Whoever reads all the time does not put it off.
         schedule.wasBusy(at(590))
-        #expect(schedule.isStoreDue(at(600)))
+        #expect(schedule.isCommitDue(at(600)))
         #expect(schedule.next == at(600).monotonic)
     }
 
@@ -26,7 +26,7 @@ internal import Testing
         var schedule = TurnSchedule(now: at(0))
         let due = [4999, 5000, 5001, 9999, 10_000].map { schedule.isWatchDue(at($0)) }
         #expect(due == [false, true, false, false, true])
-        schedule.stored(anything: false, at(60_000))
+        schedule.committed(anything: false, at(60_000))
         #expect(schedule.next == at(15_000).monotonic)
     }
 }

@@ -38,7 +38,7 @@ internal import Testing
     @Test func `the consumer that asks for it is opened again with what has ended stored`() {
         #expect(life.advance() == [])
         life.lifecycle.restartNeeded()
-        #expect(life.advance() == [.restartConsumer(storing: [life.first])])
+        #expect(life.advance() == [.restartConsumer(committing: [life.first])])
         #expect(life.advance() == [])
     }
 
@@ -49,7 +49,7 @@ internal import Testing
         life.pass(29_999)
         #expect(life.advance() == [])
         life.pass(1)
-        #expect(life.advance() == [.restartConsumer(storing: [life.first])])
+        #expect(life.advance() == [.restartConsumer(committing: [life.first])])
     }
 
     @Test func `a restart that is asked for during a revoke waits for its end`() {
@@ -59,8 +59,8 @@ internal import Testing
         life.lifecycle.restartNeeded()
         #expect(life.advance() == [])
         life.states[life.first] = .drained
-        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
-        #expect(life.advance() == [.restartConsumer(storing: [])])
+        #expect(life.advance().first == .completeRevoke(committing: [life.first]))
+        #expect(life.advance() == [.restartConsumer(committing: [])])
     }
 
     @Test func `what a restart has lost is given up, and comes back unpaused`() {
@@ -80,7 +80,7 @@ internal import Testing
             life.pass(wait - 1)
             #expect(life.advance() == [])
             life.pass(1)
-            #expect(life.advance() == [.restartConsumer(storing: [life.first])])
+            #expect(life.advance() == [.restartConsumer(committing: [life.first])])
         }
         #expect(!life.fence())
         #expect(life.lifecycle.end == .clientFailed("fenced"))

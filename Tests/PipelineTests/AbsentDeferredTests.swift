@@ -87,7 +87,7 @@ internal import Testing
         }
 
         var waiting: Int { pipeline.load.queued + pipeline.load.resting }
-        var unpaced: Int { pipeline.counters.pushesUnpaced }
+        var withoutGap: Int { pipeline.counters.pushesWithoutGap }
     }
 
     private let worker = Worker()
@@ -104,7 +104,8 @@ internal import Testing
         }
     }
 
-    @Test func `where deferred acknowledges nothing for some seconds, plain pushes go unpaced`() {
+    @Test
+    func `where deferred acknowledges nothing for some seconds, plain pushes go without a gap`() {
         let worker = Worker { $0.unacknowledgedMax = 4000 }
         worker.absent = [0, 1, 2, 3]
         for _ in 0..<9 {
@@ -112,9 +113,9 @@ internal import Testing
             #expect(sent == [.controls: 1], "Kafka may have no leader for a moment")
         }
         for _ in 0..<6 { _ = worker.halfSecond(events: 50) }
-        let before = worker.unpaced
+        let before = worker.withoutGap
         let sent = worker.halfSecond(events: 50)
-        #expect(sent == [.controls: 1, .background: 50] && worker.unpaced == before + 50)
+        #expect(sent == [.controls: 1, .background: 50] && worker.withoutGap == before + 50)
         #expect(worker.waiting == 0)
     }
 
@@ -128,18 +129,18 @@ internal import Testing
         }
         #expect((1...1024 / 16).contains(most), "\(most)")
         #expect(worker.pipeline.pipeline.roomForEvents > 0)
-        #expect(worker.unpaced > 10_000)
+        #expect(worker.withoutGap > 10_000)
     }
 
     @Test func `gaps are kept again when deferred is back`() {
         worker.absent = [0, 1, 2, 3]
         for _ in 0..<20 { _ = worker.halfSecond(events: 50) }
-        #expect(worker.unpaced > 0)
+        #expect(worker.withoutGap > 0)
         worker.restore()
         _ = worker.halfSecond(events: 50)
-        let (before, written) = (worker.unpaced, worker.written)
+        let (before, written) = (worker.withoutGap, worker.written)
         let sent = worker.halfSecond(events: 50)
-        #expect(sent == [.controls: 1] && worker.unpaced == before)
+        #expect(sent == [.controls: 1] && worker.withoutGap == before)
         #expect(worker.written == written + 50)
     }
 
@@ -155,7 +156,7 @@ internal import Testing
         }
         worker.pipeline.event("news")
         for _ in 0..<6 { _ = worker.halfSecond(events: 0) }
-        #expect(worker.unpaced == 0 && worker.written == 2000)
+        #expect(worker.withoutGap == 0 && worker.written == 2000)
     }
 
     @Test func `an alert that waits for another reason keeps waiting, and is sent`() {

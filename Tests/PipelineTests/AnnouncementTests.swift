@@ -7,14 +7,14 @@ internal import Testing
 
 @testable internal import Pipeline
 
-/// Announcements of paced pushes, where Kafka is slow or the partition is given up.
-@Suite struct `Announcements of paced pushes` {
-    private let worker = PacedWorker()
+/// Announcements of pushes with a minimum gap, where Kafka is slow or the partition is given up.
+@Suite struct `Announcements of pushes with a minimum gap` {
+    private let worker = GapWorker()
 
     // MARK: A slow Kafka
 
     @Test(arguments: [5, 19, 21, 30, 45, 90])
-    func `a paced push is sent though Kafka takes long for a record`(seconds: Int) {
+    func `a push with a minimum gap is sent though Kafka takes long for a record`(seconds: Int) {
         worker.pipeline.event("door")
         worker.pipeline.pass(.zero)
         #expect(worker.pipeline.take().isEmpty)
@@ -64,7 +64,7 @@ internal import Testing
     }
 
     @Test func `while Kafka is slow few pushes are announced at a time`() {
-        let worker = PacedWorker()
+        let worker = GapWorker()
         worker.pipeline.checksEachCall = false
         for number in 2...30 as ClosedRange<UInt8> {
             worker.pipeline.registerControl("I\(number)", [number], shows: ["door"])
@@ -101,7 +101,7 @@ internal import Testing
         #expect(isDrained)
         #expect(worker.pipeline.take().isEmpty)
         worker.deferred.revoke()
-        let next = PacedWorker(at: worker.pipeline.now, log: worker.deferred.log)
+        let next = GapWorker(at: worker.pipeline.now, log: worker.deferred.log)
         #expect(next.deliver() == 1, "the next owner keeps no distance to what was not sent")
     }
 
@@ -146,7 +146,7 @@ internal import Testing
     }
 
     @Test func `what is taken back is written as soon as there is room`() {
-        let worker = PacedWorker { $0.unacknowledgedMax = 1 }
+        let worker = GapWorker { $0.unacknowledgedMax = 1 }
         worker.deferPush()
         worker.pipeline.pipeline.drain = .until(worker.pipeline.now.monotonic + .seconds(2))
         worker.pipeline.pass(.zero)

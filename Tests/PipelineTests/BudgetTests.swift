@@ -270,23 +270,23 @@ internal import Testing
     }
 
     @Test func `where a long gap holds, it is the bound`() {
-        let paced = Self.fixture(thin: true) { settings in
+        let withGap = Self.fixture(thin: true) { settings in
             settings.minimumGaps[.controls] = .seconds(60)
         }
-        let deferred = DeferredFixture(paced)
+        let deferred = DeferredFixture(withGap)
         deferred.assign()
         for _ in 0..<6 {
-            paced.event("door")
+            withGap.event("door")
             for _ in 0..<6 {
-                paced.pass(.zero)
-                for push in paced.take() { paced.answer(push, 200) }
+                withGap.pass(.zero)
+                for push in withGap.take() { withGap.answer(push, 200) }
                 deferred.produce()
                 deferred.read()
             }
-            paced.pass(.seconds(60))
+            withGap.pass(.seconds(60))
         }
-        #expect(paced.counters.accepted == 6)
-        #expect(paced.counters.pushesThinned == 0)
+        #expect(withGap.counters.accepted == 6)
+        #expect(withGap.counters.pushesThinned == 0)
     }
 
     // MARK: Windows

@@ -144,7 +144,7 @@ internal import Testing
         fixture.register("A", [.device(token, shows: ["own", "hot"])])
         fixture.register("B", [.device([9], shows: ["hot"])])
         fixture.event("own", EventValue.alert("1", collapseID: "game"))
-        // Read, but its walk has not reached the token when the older payload is handed over.
+        // Read, but its fan-out has not reached the token when the older payload is handed over.
         fixture.event("hot", EventValue.alert("2", collapseID: "game"))
         let older = fixture.take()
         #expect(older.map(\.body) == [#"{"aps":{"alert":"1"}}"#])

@@ -40,18 +40,18 @@ internal import Testing
 
     @Test func `a commit note says how far spread events have come, if there is room`() throws {
         var note = CommitNote(endedOffset: 4711, registrations: [7, 0])
-        note.places = [(4711, 63, 64), (5000, 0, 4), (9_999_999_999, 255, 256)].map {
-            CommitNote.Place(offset: $0.0, place: WalkPlace(index: $0.1, count: $0.2))
+        note.spread = [(4711, 63, 64), (5000, 0, 4), (9_999_999_999, 255, 256)].map {
+            CommitNote.SpreadEvent(offset: $0.0, progress: FanOutProgress(index: $0.1, count: $0.2))
         }
         let text = try #require(note.text(cluster: "one"))
         #expect(text == "v1 one 4711 7,0 4711:63/64,5000:0/4,9999999999:255/256")
         #expect(CommitNote(text, cluster: "one") == note && note.end == 10_000_000_000)
         // The release before wrote none of it, and the worker reads that.
         let before = try #require(CommitNote("v1 one 4711 7,0", cluster: "one"))
-        #expect(before.places.isEmpty && before.endedOffset == 4711)
+        #expect(before.spread.isEmpty && before.endedOffset == 4711)
         note.registrations = Array(repeating: 1_000_000_000, count: 370)
         let short = try #require(note.text(cluster: "one"))
-        #expect(CommitNote(short, cluster: "one")?.places == [])
+        #expect(CommitNote(short, cluster: "one")?.spread == [])
     }
 
     @Test(arguments: [

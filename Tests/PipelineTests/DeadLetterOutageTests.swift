@@ -155,7 +155,7 @@ internal import Testing
         for number in 0..<5000 {
             let letter = DeadLetter(
                 reason: "R\(number)", source: source, firstAt: now, lastAt: now)
-            merged.add(letter, holds: [], &tracker)
+            merged.add(letter, claims: [], &tracker)
         }
         #expect(merged.count == 1025 && merged.failures == 5000)
         var entries: [MergedLetters.Entry] = []

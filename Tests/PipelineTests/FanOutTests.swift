@@ -10,20 +10,21 @@ internal import Testing
 @testable internal import Pipeline
 
 @Suite struct `The fan-out` {
-    // MARK: At once, or by a walk
+    // MARK: At once, or in turns
 
-    @Test(arguments: [(tokens: 4, pushes: 4, walks: 0), (tokens: 5, pushes: 0, walks: 1)])
-    func `the fan-out visits few tokens at once, and more of them by a walk`(
-        tokens: Int, pushes: Int, walks: Int
+    @Test(arguments: [(tokens: 4, pushes: 4, fanOuts: 0), (tokens: 5, pushes: 0, fanOuts: 1)])
+    func `the fan-out visits few tokens at once, and more of them in turns`(
+        tokens: Int, pushes: Int, fanOuts: Int
     ) {
         let fixture = PartsFixture { $0.immediateFanOutMax = 4 }
         fixture.registerControls(tokens, shows: "hot")
         fixture.event("hot")
-        #expect(fixture.pushes == pushes && fixture.walks == walks)
-        #expect(fixture.holders == 1 && fixture.committableOffset == 0)
+        #expect(fixture.pushes == pushes && fixture.fanOuts == fanOuts)
+        #expect(fixture.claims == 1 && fixture.committableOffset == 0)
     }
 
-    @Test func `the fan-out lets an event walk whose tokens are more than the free slots`() {
+    @Test
+    func `the fan-out lets an event go on in turns whose tokens are more than the free slots`() {
         let fixture = PartsFixture {
             $0.slots = 8
             $0.immediateFanOutMax = 4
@@ -32,17 +33,17 @@ internal import Testing
         fixture.registerControls(4, shows: "hot", from: 5)
         fixture.event("own")
         fixture.event("hot")
-        #expect(fixture.pushes == 4 && fixture.walks == 1)
+        #expect(fixture.pushes == 4 && fixture.fanOuts == 1)
         // One slot in eight is kept for deferred pushes.
         let first = [fixture.advance(), fixture.advance()]
         #expect(first == [3, 0] && fixture.pushes == 7)
         let sent = fixture.deliverAll()
         let rest = fixture.advance()
-        #expect(sent.count == 7 && rest == 1 && fixture.walks == 0)
+        #expect(sent.count == 7 && rest == 1 && fixture.fanOuts == 0)
         #expect(Set(sent + fixture.deliverAll()).count == 8)
     }
 
-    @Test func `the fan-out's walks leave slots for events, and take as many as events took`() {
+    @Test func `the fan-out's fan-outs leave slots for events, and take as many as events took`() {
         let fixture = PartsFixture { $0.immediateFanOutMax = 2 }
         fixture.registerControls(100, shows: "city")
         fixture.registerControls(2, shows: "door", from: 101)
@@ -51,7 +52,7 @@ internal import Testing
         let made = [fixture.advance(steps: 10), fixture.advance()]
         #expect(made == [10, 42] && fixture.freeEventSlots == 4)
         fixture.event("door")
-        #expect(fixture.freeEventSlots == 2 && fixture.walks == 1)
+        #expect(fixture.freeEventSlots == 2 && fixture.fanOuts == 1)
         let more = [fixture.advance(), fixture.advance()]
         #expect(more == [2, 0])
     }
@@ -64,17 +65,17 @@ internal import Testing
             fixture.registerControls(1, shows: subject, from: UInt8(number))
         }
         fixture.feedSuppression(of: [2], registeredAt: fixture.now.wall)
-        let made = ["a", "b"].map { fixture.visit($0, hold: fixture.holdOne()) }
-        #expect(made == [true, true] && fixture.pushes == 2 && fixture.holders == 2)
-        let joined = fixture.visit("a", hold: fixture.holdOne())
+        let made = ["a", "b"].map { fixture.visit($0, claim: fixture.claimOne()) }
+        #expect(made == [true, true] && fixture.pushes == 2 && fixture.claims == 2)
+        let joined = fixture.visit("a", claim: fixture.claimOne())
         #expect(joined && fixture.counters.pushesCoalesced == 1)
-        let suppressed = fixture.visit("c", hold: fixture.holdOne())
+        let suppressed = fixture.visit("c", claim: fixture.claimOne())
         #expect(suppressed && fixture.counters.suppressed == 1)
-        #expect(fixture.pushes == 2 && fixture.holders == 2, "both claims have gone back")
-        let hold = fixture.holdOne()
-        let waits = !fixture.visit("d", hold: hold)
-        #expect(waits && fixture.holders == 3, "the caller still has the claim")
-        fixture.state.release([hold])
+        #expect(fixture.pushes == 2 && fixture.claims == 2, "both claims have gone back")
+        let claim = fixture.claimOne()
+        let waits = !fixture.visit("d", claim: claim)
+        #expect(waits && fixture.claims == 3, "the caller still has the claim")
+        fixture.state.release([claim])
         fixture.checkInvariants()
     }
 
@@ -147,17 +148,17 @@ internal import Testing
         #expect(fixture.counters.eventsSplit == 1)
     }
 
-    @Test func `the fan-out takes back refused shards no faster than their walks have room`() {
+    @Test func `the fan-out takes back refused shards no faster than their fan-outs have room`() {
         let fixture = splitting { $0.fanOutsMax = 1 }
         fixture.event("hot")
         fixture.refuseRecords()
         for count in 1...2 {
             fixture.fanOut.fanOutRefusedShards(&fixture.state, now: fixture.now)
             fixture.checkInvariants()
-            #expect(fixture.walks == 1 && fixture.counters.shardsRefused == count)
+            #expect(fixture.fanOuts == 1 && fixture.counters.shardsRefused == count)
             _ = fixture.advance()
-            #expect(fixture.walks == 0)
+            #expect(fixture.fanOuts == 0)
         }
-        #expect(Set(fixture.deliverAll()) == [[1], [2], [3]] && fixture.holders == 0)
+        #expect(Set(fixture.deliverAll()) == [[1], [2], [3]] && fixture.claims == 0)
     }
 }

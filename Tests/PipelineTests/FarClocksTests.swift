@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import Pipeline
 
-/// Two workers whose clocks differ by hours, with pushes that are paced. Partitions of `deferred`
+/// Two workers whose clocks differ by hours, with pushes that have a minimum gap. Partitions of `deferred`
 /// change hands, also just after an announcement, and clocks are set meanwhile.
 ///
 /// `SimulatedClocks` keeps within half a minute, since its model judges what has expired. Here nothing

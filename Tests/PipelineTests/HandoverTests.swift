@@ -152,7 +152,7 @@ internal import Testing
         )
         #expect(hasLetter == course.hasLetter && isBlocked == course.isBlocked)
         let isHeld = course.attempts != nil || hasLetter || !course.records.isEmpty
-        #expect(fixture.holders == (isHeld ? 1 : 0))
+        #expect(fixture.claims == (isHeld ? 1 : 0))
     }
 
     @Test(arguments: courses.filter { $0.status != 200 && !$0.hasLetter })
@@ -167,6 +167,6 @@ internal import Testing
         #expect(fixture.counters.unregistered == 1 && fixture.pushes == 0)
         let tries = fixture.counters.named.filter { Self.tries.contains($0.name) }
         #expect(tries.allSatisfy { $0.value == 0 } && tries.count == Self.tries.count)
-        #expect(fixture.takeRecordTopics() == [] && fixture.holders == 0)
+        #expect(fixture.takeRecordTopics() == [] && fixture.claims == 0)
     }
 }

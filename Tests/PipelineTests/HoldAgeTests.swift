@@ -76,7 +76,7 @@ internal import Testing
     }
 
     @Test func `the age of a hold is counted from the event that a deferred push answers`() {
-        // Its walk is under way, and comes to the token when the push has been handed over.
+        // Its fan-out is under way, and comes to the token when the push has been handed over.
         for number in 2..<80 as Range<UInt8> {
             pipeline.registerControl("I\(number)", [number], shows: ["all"])
         }

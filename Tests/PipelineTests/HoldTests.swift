@@ -44,7 +44,7 @@ internal import Testing
                 value: #"{"v":1,"notBefore":""# + from.rfc3339 + #"","expiresAt":""# + to.rfc3339
                     + #"","class":"control","attempts":0}"#))
         deferred.assign()
-        // Its walk has not come to the token when the deferred push is handed over.
+        // Its fan-out has not come to the token when the deferred push is handed over.
         fixture.event("hot")
         fixture.pipeline.advance(now: fixture.now)
         let push = fixture.take()

@@ -48,7 +48,8 @@ internal import Testing
         #expect(fixture.deliverAll().map(\.token) == [[1]])
     }
 
-    @Test func `a kind that goes leaves its number to no other while an event walks with it`() {
+    @Test
+    func `a kind that goes leaves its number to no other while an event is fanned out with it`() {
         let fixture = PipelineFixture { settings in
             settings.slots = 16
             settings.immediateFanOutMax = 2
@@ -69,7 +70,7 @@ internal import Testing
         }
         #expect(!sent.contains { $0.token == [99] })
         #expect(fixture.isIdle)
-        // With the walk, the number has become free.
+        // With the fan-out, the number has become free.
         fixture.registerControl("M", [98], shows: ["hot"], kind: "window")
         #expect(fixture.kindsKnown == 2)
     }
@@ -121,7 +122,7 @@ internal import Testing
         fixture.event(nil, #"{"v":1,"app":"\#(PipelineFixture.app)","kinds":["door","lamp"]}"#)
         fixture.pass(.milliseconds(1))
         #expect(fixture.load.fanOuts == 1)
-        // The walk has not come to these doors, and nothing walks through the lamps.
+        // The fan-out has not come to these doors, and none goes through the lamps.
         fixture.registerControl("I0", [0], shows: ["s"], kind: "lamp")
         fixture.registerControl("I1", [1], shows: ["s"], kind: "window")
         // The first kind of each app has the same number.
@@ -159,7 +160,7 @@ internal import Testing
         fixture.pass(.milliseconds(1))
         // One does not answer for the other: they are for different tokens.
         #expect(fixture.load.fanOuts == 2)
-        // The walks have not come to these doors.
+        // The fan-outs have not come to these doors.
         for (number, kind) in [(0, "lamp"), (1, "window"), (2, "blind"), (3, "lam"), (4, nil)] {
             fixture.registerControl("I\(number)", [UInt8(number)], shows: ["s"], kind: kind)
         }

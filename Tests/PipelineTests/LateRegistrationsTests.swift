@@ -56,7 +56,7 @@ internal import Testing
         fixture.pass(.milliseconds(wait))
         fixture.registerControls(1, shows: "door")
         #expect(fixture.pushes == pushes)
-        #expect(fixture.deliverAll().count == pushes && fixture.holders == 0)
+        #expect(fixture.deliverAll().count == pushes && fixture.claims == 0)
     }
 
     @Test func `late registrations are looked for only once an event has been read`() {
@@ -101,16 +101,16 @@ internal import Testing
         fixture.register("D")
         #expect(fixture.owed == 1 && fixture.counters.unregistered == 3)
         fixture.register("E")
-        #expect(fixture.owed == 0 && fixture.holders == 1, "that of the push in the only slot")
+        #expect(fixture.owed == 0 && fixture.claims == 1, "that of the push in the only slot")
     }
 
-    // MARK: Walks
+    // MARK: Fan-outs
 
-    @Test func `late registrations let a walk visit at once what moves in its list`() {
+    @Test func `late registrations let a fan-out visit at once what moves in its list`() {
         let fixture = PartsFixture { $0.immediateFanOutMax = 1 }
         fixture.registerControls(4, shows: "hot")
         fixture.event("hot")
-        #expect(fixture.walks == 1 && fixture.pushes == 0)
+        #expect(fixture.fanOuts == 1 && fixture.pushes == 0)
         // The last entry takes the place of the first.
         fixture.register("I1")
         #expect(fixture.take().map(\.token) == [[4]])

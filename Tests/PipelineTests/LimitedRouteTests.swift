@@ -70,6 +70,6 @@ internal import Testing
         fixture.pipeline.drain = .until(fixture.now.monotonic + .seconds(2))
         fixture.pass(.milliseconds(100))
         #expect(deferred.produce().deferred.count >= 39)
-        #expect(fixture.load.holders == 0)
+        #expect(fixture.load.claims == 0)
     }
 }

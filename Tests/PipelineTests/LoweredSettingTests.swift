@@ -80,7 +80,8 @@ internal import Testing
 private struct BusyPipeline {
     struct Kind: OptionSet {
         let rawValue: Int
-        static let shards = Kind(rawValue: 1), walks = Kind(rawValue: 2), spread = Kind(rawValue: 4)
+        static let shards = Kind(rawValue: 1), fanOuts = Kind(rawValue: 2),
+            spread = Kind(rawValue: 4)
         static let resting = Kind(rawValue: 8), inFlight = Kind(rawValue: 16)
         static let rows = Kind(rawValue: 32), letters = Kind(rawValue: 64)
         static let withheld = Kind(rawValue: 128), records = Kind(rawValue: 256)
@@ -214,8 +215,8 @@ private struct BusyPipeline {
         if load.deferred > 0 { kindsMet.insert(.rows) }
         if load.resting > 0 { kindsMet.insert(.resting) }
         if !flights.isEmpty { kindsMet.insert(.inFlight) }
-        if load.fanOuts > 0 { kindsMet.insert(.walks) }
-        if fixture.pipeline.fanOut.walks.pacedCount > 0 { kindsMet.insert(.spread) }
+        if load.fanOuts > 0 { kindsMet.insert(.fanOuts) }
+        if fixture.pipeline.fanOut.underWay.spreadCount > 0 { kindsMet.insert(.spread) }
         if fixture.pipeline.state.outbox.letters.targets > 0 { kindsMet.insert(.letters) }
         if !fixture.pipeline.withheldEvents.isEmpty { kindsMet.insert(.withheld) }
         if !onTheirWay.isEmpty { kindsMet.insert(.records) }

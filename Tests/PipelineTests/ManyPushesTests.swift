@@ -40,7 +40,8 @@ internal import Testing
         #expect(cost(alerts: 12_000) < 9 * cost(alerts: 3000))
     }
 
-    @Test func `very many pushes of a large, changing audience wait for a delay with one walk`() {
+    @Test func `very many pushes of a large, changing audience wait for a delay with one fan-out`()
+    {
         let fixture = PipelineFixture(bindings: [
             TopicBinding(decode: .json, delay: .seconds(5))
         ]) { settings in

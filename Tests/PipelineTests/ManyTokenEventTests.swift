@@ -206,7 +206,7 @@ internal import Testing
         #expect(fixture.counters.eventsDropped == shards.count)
     }
 
-    @Test(arguments: ["not read", "walking", "in Kafka's hands"])
+    @Test(arguments: ["not read", "fanned out", "in Kafka's hands"])
     func `a drop of the topic of an event of many tokens stops its shards, too`(place: String) {
         let bindings = [TopicBinding.standard, .standard]
         let fixture = worker(bindings: bindings)
@@ -215,7 +215,7 @@ internal import Testing
         let shards = fixture.takeRecords()
         #expect(shards.count == 8)
         let reader = worker(bindings: bindings) { $0.immediateFanOutMax = 1 }
-        if place == "walking" { for shard in shards { reader.event(shard.key, shard.value) } }
+        if place == "fanned out" { for shard in shards { reader.event(shard.key, shard.value) } }
         for each in [fixture, reader] { each.restrict(.topic("events-1"), .drop) }
         if place == "not read" { for shard in shards { reader.event(shard.key, shard.value) } }
         for shard in shards { fixture.pipeline.refused(shard.ticket) }

@@ -137,7 +137,7 @@ internal import Testing
         pipeline.event("hot", game("old"))
         refuse(pipeline, "new")
         deferred.produce()
-        // Its walk comes to the token only now.
+        // Its fan-out comes to the token only now.
         _ = pipeline.pipeline.advanceFanOuts(steps: 10, now: pipeline.now)
         deferred.read()
         #expect(sendAll().filter { $0 == body("new") }.count == 1)
@@ -305,7 +305,7 @@ internal import Testing
         }
         refuse(pipeline, "newer")
         let first = pipeline.takeRecords()
-        // Both walks come to the other device first.
+        // Both fan-outs come to the other device first.
         for _ in 0..<2 { pipeline.answer(try come(), 200) }
         pipeline.answer(try come(), 429, .tooManyRequests, retryAfterSeconds: 60)
         let second = pipeline.takeRecords()
@@ -318,7 +318,7 @@ internal import Testing
 
     // MARK: Late
 
-    @Test func `a newer payload is not followed by an older one whose event still walks`() {
+    @Test func `a newer payload is not followed by an older one whose event is still fanned out`() {
         pipeline.event("hot", game("old"))
         pipeline.event("goals", game("new"))
         #expect(pipeline.deliverAll().map(\.body) == [body("new")])
@@ -331,7 +331,7 @@ internal import Testing
 
     @Test func `a newer payload is sent though the worker's clock was set back since the last one`()
     {
-        // Its walk goes on, so that accepted payloads are remembered.
+        // Its fan-out goes on, so that accepted payloads are remembered.
         pipeline.event("hot", game("first"))
         pipeline.event("score", game("old"))
         #expect(pipeline.deliverAll().map(\.body) == [body("old")])

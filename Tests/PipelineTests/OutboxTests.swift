@@ -13,13 +13,13 @@ internal import Testing
     @Test func `the outbox holds the offsets of a record until Kafka has it`() {
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
-        let hold = tracker.readOne()
-        outbox.write(RecordDraft(.deadLetters, key: [1], value: [2], claims: [hold]))
+        let claim = tracker.readOne()
+        outbox.write(RecordDraft(.deadLetters, key: [1], value: [2], claims: [claim]))
         outbox.checkInvariants()
-        let waiting = tracker.holderCount
+        let waiting = tracker.claimCount
         outbox.acknowledged(outbox.records[0].ticket, &tracker)
         outbox.checkInvariants()
-        let (left, isEmpty) = (tracker.holderCount, outbox.isEmpty)
+        let (left, isEmpty) = (tracker.claimCount, outbox.isEmpty)
         #expect(waiting == 1 && left == 0 && isEmpty)
     }
 
@@ -33,7 +33,7 @@ internal import Testing
         outbox.produceAgain(refused, &tracker)
         outbox.checkInvariants()
         let again = outbox.records.map(\.ticket)
-        let (left, count) = (tracker.holderCount, outbox.tickets.refused)
+        let (left, count) = (tracker.claimCount, outbox.tickets.refused)
         #expect(again == [ticket] && left == 1 && count == 1)
     }
 
@@ -48,10 +48,10 @@ internal import Testing
         let refused = try #require(open)
         outbox.produceAgain(refused, &tracker)
         outbox.checkInvariants()
-        let (count, held) = (outbox.records.count, tracker.holderCount)
+        let (count, held) = (outbox.records.count, tracker.claimCount)
         #expect(count == 2 && held == 1, "the later one has the older claim")
         outbox.acknowledged(outbox.records[1].ticket, &tracker)
-        let left = tracker.holderCount
+        let left = tracker.claimCount
         #expect(left == 0)
     }
 
@@ -63,7 +63,7 @@ internal import Testing
         tracker.open(id, topic: 0, partition: 0, startOffset: 0)
         for offset in 0..<100 as Range<Int64> {
             tracker.received(id, offset: offset, now: MonotonicTime(nanoseconds: 0))
-            outbox.write(RecordDraft(.deferred, key: [7], value: [1], claims: [tracker.hold(id)]))
+            outbox.write(RecordDraft(.deferred, key: [7], value: [1], claims: [tracker.claim(id)]))
         }
         // Kafka takes nothing, and refuses them in any order.
         for record in outbox.takeRecords().dropLast().shuffled() {
@@ -73,7 +73,7 @@ internal import Testing
             outbox.checkInvariants()
         }
         let (left, ended, bytes) = (
-            tracker.holderCount, tracker.endedOffset(id), outbox.waiting(for: .deferred).bytes
+            tracker.claimCount, tracker.endedOffset(id), outbox.waiting(for: .deferred).bytes
         )
         #expect(left == 1 && ended == 0 && bytes < 1000, "the oldest is held")
     }
@@ -92,9 +92,9 @@ internal import Testing
         var keys: [UInt8] = []
         while let shard = outbox.popRefusedShard() {
             keys += shard.record.key
-            for hold in shard.holds { tracker.release(hold) }
+            for claim in shard.claims { tracker.release(claim) }
         }
-        let (hasMore, left) = (outbox.hasRefusedShards, tracker.holderCount)
+        let (hasMore, left) = (outbox.hasRefusedShards, tracker.claimCount)
         #expect(keys == [0, 1, 2] && !hasMore && left == 0)
     }
 }
@@ -111,7 +111,7 @@ extension OffsetTracker {
         let id = AssignmentID(ordinal: 0, epoch: 1)
         if !isOpen(id) { open(id, topic: 0, partition: 0, startOffset: 0) }
         received(id, offset: nextOffset(id), now: .after(.zero))
-        return hold(id)
+        return claim(id)
     }
 }
 

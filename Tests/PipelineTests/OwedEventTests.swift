@@ -143,7 +143,7 @@ internal import Testing
         #expect(fixture.deliverAll().map(\.token) == [[2]])
     }
 
-    @Test func `slots run out, the event waits in its walk, and nothing is lost`() {
+    @Test func `slots run out, the event waits in its fan-out, and nothing is lost`() {
         let fixture = PipelineFixture { settings in
             settings.slots = 16
             settings.immediateFanOutMax = 4
@@ -171,7 +171,7 @@ internal import Testing
         #expect(fixture.committableOffset == 1)
     }
 
-    @Test func `a token that moves to another registration under a slow walk is not skipped`() {
+    @Test func `a token that moves to another registration under a slow fan-out is not skipped`() {
         let fixture = PipelineFixture { settings in
             settings.slots = 8
             settings.immediateFanOutMax = 2
@@ -182,7 +182,7 @@ internal import Testing
         fixture.event("hot")
         fixture.pass(.milliseconds(1))
         fixture.pass(.seconds(5))
-        // The walk goes downwards and stands still for want of slots: it has not met this token,
+        // The fan-out goes downwards and stands still for want of slots: it has not met this token,
         // whose new entry is above it.
         fixture.registerControl("new", [5], shows: ["hot"])
         fixture.registerControl("other", [200], shows: ["hot"])
@@ -203,7 +203,7 @@ internal import Testing
         fixture.event("own")
         fixture.pass(.seconds(3))
         #expect(fixture.committableOffset == 0)
-        // Held by the push to the token alone, once the walk is over and the other has ended.
+        // Held by the push to the token alone, once the fan-out is over and the other has ended.
         for push in fixture.take() where push.token == [9] { fixture.answer(push, 200) }
         #expect(fixture.committableOffset == 0)
     }

@@ -82,10 +82,10 @@ final class PartsFixture {
     func checkInvariants() {
         fanOut.checkInvariants()
         late.checkInvariants()
-        var claimed: Set<HolderID> = []
-        fanOut.walks.forEachHold { claimed.insert($0.holder) }
-        late.forEachHold { claimed.insert($0.holder) }
-        outbox.forEachHold { claimed.insert($0.holder) }
+        var claimed: Set<ClaimID> = []
+        fanOut.underWay.forEachClaim { claimed.insert($0.id) }
+        late.forEachClaim { claimed.insert($0.id) }
+        outbox.forEachClaim { claimed.insert($0.id) }
         state.checkInvariants(claimed: claimed)
     }
 
@@ -97,7 +97,7 @@ final class PartsFixture {
     }
     var pushes: Int { state.pushes.slots - state.pushes.freeSlots }
     var freeEventSlots: Int { state.freeEventSlots }
-    var walks: Int { fanOut.walks.count }
+    var fanOuts: Int { fanOut.underWay.count }
     var owed: Int { late.count }
     /// The memory of remembered events, and of the payloads that anything still needs.
     var rememberedBytes: Int { late.bytes }
@@ -106,7 +106,7 @@ final class PartsFixture {
     var allowance: Int {
         breakers.allowance(of: PoolID(rawValue: 0), now: now.monotonic)
     }
-    var holders: Int { state.tracker.holderCount }
+    var claims: Int { state.tracker.claimCount }
     var committableOffset: Int64 {
         state.tracker.committableOffset(assignment, now: now.monotonic)
     }
@@ -132,7 +132,7 @@ final class PartsFixture {
         checkInvariants()
     }
 
-    /// Moves the walks on.
+    /// Moves the fan-outs on.
     /// - Returns: the steps made.
     func advance(steps: Int = 1000) -> Int {
         let made = fanOut.advance(steps: steps, now: now, &state)
@@ -161,17 +161,17 @@ final class PartsFixture {
     }
 
     /// Lets the fan-out visit the first token of a subject, with a claim that was taken for it.
-    func visit(_ subject: String, hold: OffsetClaim) -> Bool {
+    func visit(_ subject: String, claim: OffsetClaim) -> Bool {
         let entry = state.audience.entry(self.subject(subject)!, at: 0)
         return fanOut.visit(
-            entry, request(subject), claims: .held([hold]), now: now, &state)
+            entry, request(subject), claims: .held([claim]), now: now, &state)
     }
 
     /// Reads a record that nothing asks for, and holds its offset.
-    func holdOne() -> OffsetClaim {
+    func claimOne() -> OffsetClaim {
         let offset = state.tracker.nextOffset(assignment)
         state.tracker.received(assignment, offset: offset, now: now.monotonic)
-        return state.tracker.hold(assignment)
+        return state.tracker.claim(assignment)
     }
 
     func sendOwed() {
@@ -205,7 +205,7 @@ final class PartsFixture {
 
     func outcome(_ outcome: PushOutcome) {
         _ = handover.outcomeArrived(
-            outcome, areWalking: false, &state, &deferral, now: now)
+            outcome, isFanningOut: false, &state, &deferral, now: now)
         checkInvariants()
     }
 

@@ -94,12 +94,12 @@ internal import Testing
 
     // MARK: Large audiences
 
-    private func walked(_ values: String?..., widget: Bool = false) -> PipelineFixture {
+    private func fannedOut(_ values: String?..., widget: Bool = false) -> PipelineFixture {
         let fixture = fixture { settings in
             settings.slots = 16
             settings.immediateFanOutMax = 2
         }
-        // A walk begins with the last.
+        // A fan-out begins with the last.
         if widget { fixture.register("W", [.widget([200], shows: ["hot"])]) }
         for number in 0..<40 {
             fixture.registerControl("I\(number)", [UInt8(number)], shows: ["hot"])
@@ -108,9 +108,10 @@ internal import Testing
         return fixture
     }
 
-    @Test func `an event of a large audience is passed over if a walk has met no token for it`() {
+    @Test func `an event of a large audience is passed over if a fan-out has met no token for it`()
+    {
         let classes = #"{"v":1,"classes":["widget"]}"#
-        let fixture = walked(classes, Self.voip, classes)
+        let fixture = fannedOut(classes, Self.voip, classes)
         #expect(fixture.counters.events == 3, "it is read before its outcome is known")
         #expect(counts(fixture).isEmpty)
         for _ in 0..<10 { fixture.pass(.milliseconds(1)) }
@@ -120,9 +121,10 @@ internal import Testing
         #expect(fixture.counters.events == 3)
     }
 
-    @Test func `an event of a large audience is matched as soon as a walk meets a token for it`() {
+    @Test func `an event of a large audience is matched as soon as a fan-out meets a token for it`()
+    {
         let classes = #"{"v":1,"classes":["widget"]}"#
-        let fixture = walked(classes, classes, nil, widget: true)
+        let fixture = fannedOut(classes, classes, nil, widget: true)
         for _ in 0..<10 {
             fixture.pass(.milliseconds(1))
             _ = fixture.deliverAll()
@@ -131,8 +133,8 @@ internal import Testing
         #expect(fixture.counters.events == 3 && fixture.isIdle)
     }
 
-    @Test func `a walk whose last token went away leaves no event without an outcome`() {
-        let fixture = walked(#"{"v":1,"classes":["widget"]}"#)
+    @Test func `a fan-out whose last token went away leaves no event without an outcome`() {
+        let fixture = fannedOut(#"{"v":1,"classes":["widget"]}"#)
         for number in 0..<40 { fixture.unregister("I\(number)") }
         fixture.pass(.milliseconds(1))
         #expect(counts(fixture) == ["passedOver": 1] && fixture.counters.events == 1)

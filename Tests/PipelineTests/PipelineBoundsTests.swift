@@ -28,7 +28,7 @@ internal import Testing
         [fixture.pipeline.hasRoomForEvents, fixture.pipeline.roomForRegistrations > 0]
     }
 
-    @Test func `events wait while as many walk as may`() {
+    @Test func `events wait while as many are fanned out as may be`() {
         let fixture = fixture(controls: 3) { settings in
             settings.fanOutsMax = 1
             settings.immediateFanOutMax = 2

@@ -27,7 +27,7 @@ internal import Testing
             let time = WallTime(milliseconds: milliseconds)
             let letter = DeadLetter(
                 reason: "BadMessageId", source: source, firstAt: time, lastAt: time)
-            merged.add(letter, holds: [], &tracker)
+            merged.add(letter, claims: [], &tracker)
         }
         let entry = merged.takeOldest()
         let letter = try #require(entry?.letter)
@@ -78,17 +78,17 @@ internal import Testing
         tracker.open(id, topic: 0, partition: 0, startOffset: 0)
         let began = MonotonicTime(nanoseconds: 5_000_000_000_000)
         tracker.received(id, offset: 0, now: began)
-        let hold = tracker.hold(id)
+        let claim = tracker.claim(id)
 
         var marks = ReadMarks()
-        #expect(marks.isDue(hold.epoch, now: began), "there has been none")
-        marks.written(hold, saidAt: 3, sequence: 9, now: began)
-        #expect(!marks.isDue(hold.epoch, now: began + .milliseconds(999)))
-        #expect(marks.isDue(hold.epoch, now: began + .seconds(1)), "it may never be read")
-        marks.read(hold, saidAt: 3)
-        #expect(marks.isRead(9, of: hold.epoch))
-        #expect(!marks.isDue(hold.epoch, now: began + .milliseconds(49)))
-        #expect(marks.isDue(hold.epoch, now: began + .milliseconds(50)))
+        #expect(marks.isDue(claim.epoch, now: began), "there has been none")
+        marks.written(claim, saidAt: 3, sequence: 9, now: began)
+        #expect(!marks.isDue(claim.epoch, now: began + .milliseconds(999)))
+        #expect(marks.isDue(claim.epoch, now: began + .seconds(1)), "it may never be read")
+        marks.read(claim, saidAt: 3)
+        #expect(marks.isRead(9, of: claim.epoch))
+        #expect(!marks.isDue(claim.epoch, now: began + .milliseconds(49)))
+        #expect(marks.isDue(claim.epoch, now: began + .milliseconds(50)))
     }
 
     @Test func `a limit that lets many go has more rows become pushes than a probe needs`() {

@@ -66,8 +66,8 @@ private struct BookBench: ~Copyable {
         push.coalescingKey = key
         let slot =
             state.existingPush(for: push.token, key: key) ?? state.add(push, now: now)
-        let hold = state.tracker.hold(assignment)
-        _ = state.pushes.join(slot, push, hold: hold, &state.tracker)
+        let claim = state.tracker.claim(assignment)
+        _ = state.pushes.join(slot, push, claim: claim, &state.tracker)
         state.checkInvariants(claimed: [])
         return slot
     }
@@ -97,21 +97,21 @@ private struct BookBench: ~Copyable {
         let taken = bench.takeOne()
         bench.state.end(slot, now: bench.now)
         bench.state.checkInvariants(claimed: [])
-        let (holders, existing) = (
-            bench.state.tracker.holderCount, bench.state.existingPush(for: bench.token, key: 0)
+        let (claims, existing) = (
+            bench.state.tracker.claimCount, bench.state.existingPush(for: bench.token, key: 0)
         )
-        #expect(taken == slot && holders == 0 && existing == nil)
+        #expect(taken == slot && claims == 0 && existing == nil)
     }
 
     @Test func `the state hands the claims of a push over to whoever ends it`() {
         var bench = BookBench()
         let slot = bench.push()
         _ = bench.push()
-        let holds = bench.state.endTakingClaims(slot, withFollowUp: true, now: bench.now)
-        bench.state.checkInvariants(claimed: Set(holds.map(\.holder)))
-        #expect(holds.map(\.offset) == [0], "the older of two on one partition")
-        bench.state.release(holds)
-        let left = bench.state.tracker.holderCount
+        let claims = bench.state.endTakingClaims(slot, withFollowUp: true, now: bench.now)
+        bench.state.checkInvariants(claimed: Set(claims.map(\.id)))
+        #expect(claims.map(\.offset) == [0], "the older of two on one partition")
+        bench.state.release(claims)
+        let left = bench.state.tracker.claimCount
         #expect(left == 0)
     }
 
@@ -121,12 +121,12 @@ private struct BookBench: ~Copyable {
         _ = bench.takeOne()
         _ = bench.push()
         bench.state.tokenRemoved(bench.token)
-        let holders = bench.state.tracker.holderCount
-        #expect(holders == 1)
+        let claims = bench.state.tracker.claimCount
+        #expect(claims == 1)
         let isOwed = bench.state.isOwed(inFlight)
         bench.state.endNotOwed(inFlight, now: bench.now)
         let (left, counted) = (
-            bench.state.tracker.holderCount, bench.state.tally.total(.unregistered)
+            bench.state.tracker.claimCount, bench.state.tally.total(.unregistered)
         )
         #expect(!isOwed && left == 0 && counted == 2)
     }

@@ -69,7 +69,7 @@ internal import Testing
         #expect(fixture.deliverAll().count == 1 && milliseconds(.controls) == 20)
     }
 
-    @Test func `a walk through many tokens is measured from its event at each`() {
+    @Test func `a fan-out to many tokens is measured from its event at each`() {
         for number in 1...100 {
             fixture.registerControl("I\(number)", [UInt8(number)], shows: ["door"])
         }

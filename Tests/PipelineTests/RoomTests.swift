@@ -35,7 +35,7 @@ internal import Testing
         #expect(fixture.load.queued == filled + 1 && fixture.load.fanOuts == 1)
     }
 
-    @Test func `a walk that goes on and on never fills what it leaves`() {
+    @Test func `a fan-out that goes on and on never fills what it leaves`() {
         let fixture = PipelineFixture {
             $0.slots = 64
             $0.immediateFanOutMax = 2
@@ -63,7 +63,7 @@ internal import Testing
         #expect(fixture.load.fanOuts == 1 && fixture.roomForEvents > 0)
     }
 
-    @Test func `events of few tokens take half of what is free, and leave a walk the rest`() {
+    @Test func `events of few tokens take half of what is free, and leave a fan-out the rest`() {
         let fixture = PipelineFixture {
             $0.slots = 64
             $0.immediateFanOutMax = 3
@@ -76,7 +76,7 @@ internal import Testing
         fixture.event("city")
         fixture.pass(.zero)
         #expect(fixture.roomForEvents == 1)
-        // These take 3 of the 4 slots that the walk has left; of the last one it leaves half, none.
+        // These take 3 of the 4 slots that the fan-out has left; of the last one it leaves half, none.
         for number in 0..<3 as Range<UInt8> {
             fixture.registerControl("D\(number)", [200 + number], shows: ["door"])
         }
@@ -96,7 +96,7 @@ internal import Testing
         }
         fixture.event("door")
         fixture.pass(.zero)
-        // The two slots that the walk leaves.
+        // The two slots that the fan-out leaves.
         for (number, subject) in ["hall", "bell"].enumerated() {
             fixture.registerControl(subject, [100 + UInt8(number)], shows: [subject])
             fixture.event(subject)

@@ -6,7 +6,7 @@ internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// Faults of the topic `deferred`, in lives in which pushes are paced: acknowledgements that take
+/// Faults of the topic `deferred`, in lives in which pushes have a minimum gap: acknowledgements that take
 /// longer than an announcement is worth, and operators who drop what waits there.
 extension Simulation {
     /// How much longer Kafka takes for a record of `deferred`.

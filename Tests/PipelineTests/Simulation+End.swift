@@ -47,8 +47,8 @@ extension Simulation {
         for worker in workers.compactMap(\.self) {
             try require(worker.pipeline.isIdle, "something is left: \(worker.pipeline.load)")
             try require(
-                worker.pipeline.state.tracker.holderCount == 0,
-                "a holder is left: \(worker.pipeline.load), \(kafka.deferred.partitions.map(\.owner))"
+                worker.pipeline.state.tracker.claimCount == 0,
+                "a claim is left: \(worker.pipeline.load), \(kafka.deferred.partitions.map(\.owner))"
             )
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
             try require(worker.pipeline.deferral.table.count == 0, "a deferred push is left")
@@ -64,7 +64,7 @@ extension Simulation {
             worker!.pipeline.isIdle && worker!.produced.isEmpty
                 && worker!.pipeline.deferral.table.count == 0 && worker!.pipeline.records.isEmpty
                 && worker!.pipeline.load.forgotten == 0
-                && worker!.pipeline.state.tracker.holderCount == 0
+                && worker!.pipeline.state.tracker.claimCount == 0
                 && worker!.pipeline.state.pushes.bodies.count == 0
                 && worker!.pipeline.state.outbox.repeated.untold == 0
                 && !worker!.lifecycle.isDraining

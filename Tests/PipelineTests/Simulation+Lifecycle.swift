@@ -23,7 +23,7 @@ extension Simulation {
                 try readDeferred(number, limit: 64)
                 try readAgain(number, limit: 64)
             case .timers: try timers(number)
-            case .fanOuts: try walk(number, steps: 256)
+            case .fanOuts: try fanOut(number, steps: 256)
             case .handOver: try handOver(number)
             case .records: produce(number)
             case .offsets: try store(number)
@@ -106,12 +106,12 @@ extension Simulation {
             for id in worker.consumer.revoke?.ids ?? [] {
                 try requireNoAnnouncements(id, of: number)
             }
-            try storeAtOnce(number, ids)
+            try commitAtOnce(number, ids)
             for place in worker.consumer.completeRevoke() { release(place) }
         case .unassign(let ids): try unassign(ids, from: number)
         case .restartConsumer(let ids):
             coverage.note("restarted", worker)
-            try storeAtOnce(number, ids)
+            try commitAtOnce(number, ids)
             worker.consumer.isFenced = false
             let lost = worker.consumer.lose(worker.consumer.rows.map(\.id))
             for row in lost { release(row.place) }
@@ -202,7 +202,7 @@ extension Simulation {
                     worker.produced[index].dueAt = now.monotonic
                 }
             case .takeAcknowledgements: try collect(number)
-            case .leaveGroup: try storeAtOnce(number, worker.lifecycle.open.events)
+            case .leaveGroup: try commitAtOnce(number, worker.lifecycle.open.events)
             case .keepIndex: if end == .stopped { try keepIndex(number) }
             }
         }
@@ -210,7 +210,7 @@ extension Simulation {
     }
 
     /// What the worker has stored is in Kafka before it goes on.
-    private mutating func storeAtOnce(
+    private mutating func commitAtOnce(
         _ number: Int, _ ids: [AssignmentID]
     ) throws(SimulationFailure) {
         let worker = workers[number]!
@@ -227,12 +227,12 @@ extension Simulation {
             let offset = worker.committableOffsets[index]
             tell("worker \(number) leaves \(index)/\(offset) \(note?.text ?? "-"), \(isTaken)")
             kafka.partitions[index].store(offset, isTaken ? note : nil, epoch: partition.epoch)
-            if isTaken { try requireStored(id, of: number) }
+            if isTaken { try requireCommitted(id, of: number) }
         }
     }
 
     /// Where everything has ended, nothing is to be sent again by the next owner.
-    private mutating func requireStored(
+    private mutating func requireCommitted(
         _ id: AssignmentID, of number: Int
     ) throws(SimulationFailure) {
         let worker = workers[number]!

@@ -125,7 +125,7 @@ extension Simulation {
                 tell("worker \(number) reads \(index)/\(record.offset)")
                 if record.event == nil { coverage.note("unreadable", worker) }
                 kafka.unread.remove(record.number)
-                if worker.placeInherited(index, record.offset) != nil { coverage.resumed += 1 }
+                if worker.progressInherited(index, record.offset) != nil { coverage.resumed += 1 }
                 let before = worker.pipeline.counters
                 let fate = try worker.read(record, partition: index, of: partition, now: now)
                 if fate == .withheld { coverage.note("withheld", worker) }
@@ -148,7 +148,7 @@ extension Simulation {
         worker.pipeline.drain = worker.lifecycle.drain
         let began = worker.restrictions.follow(now: now)
         let drops = worker.watchDrops(world: kafka, now: now)
-        let walks = worker.watchWalks()
+        let fanOuts = worker.watchFanOuts()
         let changes = worker.pipeline.restrictions.changes
         let merged = worker.pipeline.counters.failuresMerged
         let reading = worker.pipeline.deferredReading
@@ -166,8 +166,8 @@ extension Simulation {
         }
         let areNew = worker.pipeline.restrictions.changes != changes
         if areNew { followed(began, number) }
-        for _ in 0..<(try worker.noteDroppedWalks(walks, areNew: areNew)) {
-            coverage.note("walk dropped", worker)
+        for _ in 0..<(try worker.noteDroppedFanOuts(fanOuts, areNew: areNew)) {
+            coverage.note("fan-out dropped", worker)
         }
         noteForgottenGaps(number)
         for event in worker.takeBackShards(of: kafka, now: now) {
@@ -202,7 +202,7 @@ extension Simulation {
         if workers[number]!.pipeline.counters.gapsForgotten > 0 { kafka.checksGaps = false }
     }
 
-    mutating func walk(_ number: Int, steps: Int) throws(SimulationFailure) {
+    mutating func fanOut(_ number: Int, steps: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let now = time(of: number)
         try worker.withTime(world: kafka, now: now) {

@@ -21,7 +21,7 @@ extension Simulation {
             var dice = dice
             let weather = isDraining ? SimulatedWeather.fair : weather
             let written = worker.pipeline.records.count
-            let unpaced = worker.pipeline.counters.pushesUnpaced
+            let withoutGap = worker.pipeline.counters.pushesWithoutGap
             let capacity = 1 + below(16)
             // In some lives patient pushes go only where they are owed it. They are of each kind of
             // life, since 11 shares no factor with what makes these.
@@ -37,8 +37,8 @@ extension Simulation {
                 return (answer, .milliseconds(Int64(dice.next(below: isSlow ? 9000 : 300))))
             }
             try worker.note(from: written, world: kafka, now: now)
-            if worker.pipeline.counters.pushesUnpaced > unpaced {
-                coverage.note("sent unpaced", worker)
+            if worker.pipeline.counters.pushesWithoutGap > withoutGap {
+                coverage.note("sent without gap", worker)
             }
             for joined in worker.joined { try kafka.deferred.join(joined, now: now) }
             worker.joined = []
@@ -48,7 +48,7 @@ extension Simulation {
                 if flight.payload == nil, flight.answer == .accepted, isFirst {
                     // After a push without regard to the gap none is kept.
                     kafka.sentAt[flight.token] =
-                        worker.isUnpaced(flight.slot) ? nil : now.monotonic
+                        worker.goesWithoutGap(flight.slot) ? nil : now.monotonic
                 }
                 try checkEnded(flight, by: worker)
                 tell("worker \(number) sends \(flight)")
@@ -189,11 +189,11 @@ extension Simulation {
             let hasNote = notes.next(below: 100) < 50
             let note = hasNote ? try worker.note(of: index, now: now) : nil
             // While an event is spread its place alone goes on.
-            guard isMoved || note?.note.places.isEmpty == false else { continue }
+            guard isMoved || note?.note.spread.isEmpty == false else { continue }
             tell("worker \(number) stores \(index)/\(committableOffset) \(note?.text ?? "-")")
             let delay = Duration.milliseconds(below(isDraining ? 50 : 600))
-            stores.append(
-                SimulatedStore(
+            commits.append(
+                SimulatedCommit(
                     partition: index, epoch: kafka.partitions[index].epoch,
                     offset: committableOffset, note: note, dueAt: now.monotonic + delay))
         }

@@ -26,7 +26,7 @@ struct Simulation {
     var dice: SplitMix64
     /// Which commits have notes: apart, since a worker's life does not depend on them.
     var notes: SplitMix64
-    /// What happens to `deferred` where pushes are paced: apart, as `notes`.
+    /// What happens to `deferred` where pushes have a minimum gap: apart, as `notes`.
     var faults: SplitMix64
     /// Which index is kept, and which one a worker begins with: apart, as `notes`.
     var snapshotDice: SplitMix64
@@ -40,7 +40,7 @@ struct Simulation {
     var isDraining = false
     var clocks: SimulatedClocks
     /// Offsets on their way to Kafka: some come after their partition was assigned again.
-    var stores: [SimulatedStore] = []
+    var commits: [SimulatedCommit] = []
 
     init(seed: UInt64, isTold: Bool = false) {
         self.seed = seed
@@ -130,8 +130,8 @@ struct Simulation {
         case 36..<54: try readEvents(number, limit: 1 + below(6))
         case 54..<62:
             try timers(number)
-            // Apart, so that what was deferred is told from what the walks bring after it.
-            try walk(number, steps: 1 + below(20))
+            // Apart, so that what was deferred is told from what the fan-outs bring after it.
+            try fanOut(number, steps: 1 + below(20))
         case 62..<74: try handOver(number)
         case 74..<86: try answer(number)
         case 86..<91:
@@ -186,11 +186,11 @@ struct Simulation {
     mutating func pass(_ duration: Duration) {
         now.monotonic = now.monotonic + duration
         now.wall = now.wall + duration
-        for store in stores where store.dueAt <= now.monotonic {
+        for store in commits where store.dueAt <= now.monotonic {
             kafka.partitions[store.partition].store(
                 store.offset, store.note, epoch: store.epoch)
         }
-        stores.removeAll { $0.dueAt <= now.monotonic }
+        commits.removeAll { $0.dueAt <= now.monotonic }
     }
 
     mutating func check() throws(SimulationFailure) {

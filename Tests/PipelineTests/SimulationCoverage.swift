@@ -18,7 +18,8 @@ struct SimulationCoverage {
         // Of the push that is answered.
         case payload, followUp, orphan, again
         // Of the worker.
-        case queued, inFlight, resting, walking, late, letters, deferrals, waiting, taken, replaying
+        case queued, inFlight, resting, fanningOut, late, letters, deferrals, waiting, taken,
+            replaying
         case forgotten, open
         // Of the worker's own life.
         case revoking, stopping, paused, restarting
@@ -35,7 +36,8 @@ struct SimulationCoverage {
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
             "tombstone read", "compacted", "clock step", "split", "shard taken back",
             "pause followed", "drop followed", "limit followed", "withheld",
-            "topic waits", "walk dropped", "deferred absent", "sent unpaced", "deferred dropped",
+            "topic waits", "fan-out dropped", "deferred absent", "sent without gap",
+            "deferred dropped",
             "signed out", "rows forgotten", "read again",
         ] + life
     /// What happens to the worker itself.
@@ -71,7 +73,7 @@ struct SimulationCoverage {
     var slowRecords = 0
     /// Turns under lowered settings, while shards that Kafka has refused waited.
     var reloads = 0
-    /// Events that were read again in the middle of a spread walk.
+    /// Events that were read again in the middle of a spread fan-out.
     var resumed = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: Push? = nil) {
@@ -93,7 +95,7 @@ struct SimulationCoverage {
         case .queued: load.queued > 0
         case .inFlight: load.inFlight > 0
         case .resting: load.resting > 0
-        case .walking: !worker.pipeline.fanOut.walks.isEmpty
+        case .fanningOut: !worker.pipeline.fanOut.underWay.isEmpty
         case .late: !worker.pipeline.late.entries.isEmpty
         case .letters:
             worker.pipeline.state.outbox.unacknowledged
@@ -195,7 +197,7 @@ struct SimulationCoverage {
                     .map { "\(fault) × \($0.rawValue)" }
             }
             + Self.answers.flatMap { answer in
-                [Station.payload, .followUp, .again, .queued, .walking, .letters, .waiting]
+                [Station.payload, .followUp, .again, .queued, .fanningOut, .letters, .waiting]
                     .filter { counts[answer]?[$0] == nil }.map { "\(answer) × \($0.rawValue)" }
             }
     }

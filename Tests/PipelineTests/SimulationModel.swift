@@ -105,7 +105,7 @@ struct SimulationModel {
     /// - Parameter place: how far it had come then; nil if to the end.
     /// - Parameter isOwedHere: whether the row's token was not left to the readers of shards.
     mutating func read(
-        _ event: ReadEvent, known: Int? = nil, place: WalkPlace? = nil,
+        _ event: ReadEvent, known: Int? = nil, progress: FanOutProgress? = nil,
         isOwedHere: (SimulatedRow) -> Bool = { _ in true }
     ) {
         guard event.deadline > event.readAt else { return }
@@ -114,7 +114,7 @@ struct SimulationModel {
         for registration in registrations.values {
             let isNew = registration.number >= known ?? 0
             for row in registration.rows where event.event.matches(row) && isOwedHere(row) {
-                let isAhead = place.map { !row.token.isBehind($0) } ?? false
+                let isAhead = progress.map { !row.token.isBehind($0) } ?? false
                 if isNew || isAhead { owed.insert(row.token) }
             }
         }
@@ -272,7 +272,7 @@ struct SimulationModel {
         }
     }
 
-    /// An operator has ended the walk of these events.
+    /// An operator has ended the fan-out of these events.
     mutating func notTold(_ isForgiven: Holding) {
         debts.removeAll { !$0.isBound && $0.token != nil && isForgiven($0.read) }
     }
@@ -322,7 +322,7 @@ struct SimulationModel {
     }
 
     /// A record of `deferred` promises the token a push. By contract that ends every debt whose event
-    /// was read before and to which this push will be an answer, whether or not its walk has come by.
+    /// was read before and to which this push will be an answer, whether or not its fan-out has come by.
     mutating func deferred(
         _ token: SimulatedToken, ticket: UInt64, answers: (ReadEvent) -> Bool, holding: Holding
     ) {
@@ -380,10 +380,10 @@ struct SimulationModel {
     }
 
     /// Whether the event at this offset is owed to a token that it is said to have come through.
-    func owes(partition: Int, _ place: CommitNote.Place) -> Bool {
+    func owes(partition: Int, _ progress: CommitNote.SpreadEvent) -> Bool {
         debts.contains {
-            $0.read.partition == partition && $0.read.offset == place.offset
-                && $0.token?.isBehind(place.place) ?? false
+            $0.read.partition == partition && $0.read.offset == progress.offset
+                && $0.token?.isBehind(progress.progress) ?? false
         }
     }
 

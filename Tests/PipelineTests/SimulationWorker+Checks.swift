@@ -40,7 +40,7 @@ extension SimulationWorker {
         try require(
             load.queued + load.inFlight + load.resting <= settings.slots, "more pushes than slots")
         try require(load.inFlight == flights.count, "what is in flight is miscounted")
-        try require(pipeline.fanOut.walks.count <= settings.fanOutsMax + 1, "too many fan-outs")
+        try require(pipeline.fanOut.underWay.count <= settings.fanOutsMax + 1, "too many fan-outs")
         // When a replay has ended, what a later partition's rows had hidden is written again at once;
         // and an operator's drop is followed by a tombstone where a rewrite of the row is still unread.
         let rewritten = Int(pipeline.counters.deferredRewritten)

@@ -29,7 +29,7 @@ struct DropWatch {
     }
 
     struct Row {
-        let hold: OffsetClaim
+        let claim: OffsetClaim
         let key: [UInt8]
         let isOver: Bool
     }
@@ -37,7 +37,7 @@ struct DropWatch {
     var pushes: [Push] = []
     var rows: [Row] = []
     /// What waits for a slot, and may be dropped in the same call that makes a push of it.
-    var late: [(token: SimulatedToken, id: TokenID, holds: [OffsetClaim])] = []
+    var late: [(token: SimulatedToken, id: TokenID, claims: [OffsetClaim])] = []
     let counted: Int
 }
 
@@ -57,7 +57,7 @@ extension SimulationWorker {
             let bytes = Array(pipeline.state.audience.tokenBytes(of: id))
             let token = SimulatedToken(
                 environment: route.environment, tokenClass: route.tokenClass, bytes: bytes)
-            watch.late.append((token, id, entry.holds))
+            watch.late.append((token, id, entry.claims))
         }
         for row in 1..<max(1, pipeline.deferral.table.rowEnd)
         where pipeline.deferral.table.waitsUntil(row) != nil {
@@ -110,7 +110,7 @@ extension SimulationWorker {
             isOver = isOver || pipeline.state.payloadOrder.isSuperseded(hash, age: age)
         }
         return DropWatch.Row(
-            hold: pipeline.deferral.table.hold(of: row),
+            claim: pipeline.deferral.table.claim(of: row),
             key: key(pipeline.routing[route], bytes, coalescingKey), isOver: isOver)
     }
 
@@ -146,7 +146,7 @@ extension SimulationWorker {
             end(push, now: now)
         }
         for row in watch.rows {
-            if let left = pipeline.deferral.table.row(of: row.hold),
+            if let left = pipeline.deferral.table.row(of: row.claim),
                 !pipeline.deferral.table.isTaken(left),
                 !pipeline.deferral.table.content(of: left).isSent
             {
@@ -165,7 +165,7 @@ extension SimulationWorker {
             guard !isStillLate, restrictions.action(for: entry.token.tokenClass) == .drop else {
                 continue
             }
-            model.notTold(entry.token, group: nil, holding: holding(entry.holds))
+            model.notTold(entry.token, group: nil, holding: holding(entry.claims))
         }
     }
 

@@ -7,17 +7,17 @@ internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// Pacing: whoever sends, two pushes without a payload to one token are apart.
+/// The minimum gap: whoever sends, two pushes without a payload to one token are apart.
 extension SimulationWorker {
     /// Whether the push is handed over though its gap is kept in `deferred` and it comes from no row.
-    func isUnpaced(_ slot: UInt32) -> Bool {
+    func goesWithoutGap(_ slot: UInt32) -> Bool {
         let push = pipeline.state.pushes[slot]
         if push.isAnnounced { return false }
         guard
-            case .long = pipeline.state.pacing.gap(
+            case .long = pipeline.state.tokenGaps.gap(
                 of: push.route, coalescingKey: push.coalescingKey)
         else { return false }
-        return pipeline.counters.pushesUnpaced > 0
+        return pipeline.counters.pushesWithoutGap > 0
     }
 
     /// The push in this slot is about to be handed over. A further try of one push is not another.
@@ -26,7 +26,7 @@ extension SimulationWorker {
     ) throws(SimulationFailure) {
         let push = pipeline.state.pushes[slot]
         guard push.attempts == 0 else { return }
-        switch pipeline.state.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
+        switch pipeline.state.tokenGaps.gap(of: push.route, coalescingKey: push.coalescingKey) {
         case .none: return
         case .short(let gap):
             // A token that nobody shows is forgotten with all that is known of it.
@@ -38,7 +38,7 @@ extension SimulationWorker {
                 "a push to \(token) within the gap that its worker keeps")
         case .long where world.tokensWithoutTime.contains(token): return
         case .long(let gap):
-            if isUnpaced(slot) { return }
+            if goesWithoutGap(slot) { return }
             try require(
                 world.sentAt[token].map { now.monotonic - $0 >= gap } ?? true,
                 "a push to \(token) within the gap: the one before was sent "

@@ -29,7 +29,7 @@ extension SimulationWorker {
     }
 
     func joinCandidates(now: Now) -> [JoinCandidate] {
-        guard pipeline.state.pacing.isOn else { return [] }
+        guard pipeline.state.tokenGaps.isOn else { return [] }
         var candidates: [JoinCandidate] = []
         pipeline.state.pushes.forEachPush { slot in
             let push = pipeline.state.pushes[slot]

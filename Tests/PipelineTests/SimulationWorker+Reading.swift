@@ -75,7 +75,7 @@ extension SimulationWorker {
         let before = inherited[partition].flatMap {
             record.offset < $0.note.endedOffset ? $0.known : nil
         }
-        let place = placeInherited(partition, record.offset)
+        let progress = progressInherited(partition, record.offset)
         let isPaused = restrictions.isPaused(topic: Self.topics[Int(log.topic)])
         try require(!isPaused, "a record of a topic that an operator has paused")
         let fate = fate(of: record, in: log, now: now)
@@ -125,7 +125,8 @@ extension SimulationWorker {
             "one letter for a record unread")
         if let payload = event.payload { bodies[payload.body] = (event, sequence) }
         if record.event != nil {
-            model.read(read, known: before ?? place?.known, place: place?.place) { row in
+            model.read(read, known: before ?? progress?.known, progress: progress?.progress) {
+                row in
                 !split.contains { $0.subject != nil || $0.kinds.contains { $0 == row.kind } }
             }
         } else if before == nil {
@@ -178,22 +179,25 @@ extension SimulationWorker {
         let ended = pipeline.state.tracker.endedOffset(id)
         try require(ended <= positions[partition], "what ended was not read yet")
         try requireEnded(partition: partition, below: ended)
-        for place in note.places where place.offset < positions[partition] {
+        for progress in note.spread where progress.offset < positions[partition] {
             try require(
-                !model.owes(partition: partition, place), "an event has not come so far: \(place)")
+                !model.owes(partition: partition, progress),
+                "an event has not come so far: \(progress)")
         }
         let isPassedOn =
-            note.endedOffset > ended || note.places.contains { $0.offset >= positions[partition] }
+            note.endedOffset > ended || note.spread.contains { $0.offset >= positions[partition] }
         let known = isPassedOn ? min(registrationsRead, inherited!.known) : registrationsRead
         return SimulatedNote(note: note, known: known)
     }
 
     /// Where the owner before was with an event that it has spread, and what it knew of registrations.
-    func placeInherited(_ partition: Int, _ offset: Int64) -> (place: WalkPlace, known: Int)? {
+    func progressInherited(_ partition: Int, _ offset: Int64) -> (
+        progress: FanOutProgress, known: Int
+    )? {
         guard let inherited = inherited[partition], offset >= inherited.note.endedOffset else {
             return nil
         }
-        return inherited.note.places.first { $0.offset == offset }
-            .map { ($0.place, inherited.known) }
+        return inherited.note.spread.first { $0.offset == offset }
+            .map { ($0.progress, inherited.known) }
     }
 }

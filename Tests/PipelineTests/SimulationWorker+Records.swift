@@ -67,7 +67,7 @@ extension SimulationWorker {
 
     /// Whether the ticket holds the event's offset, or an older one of its partition.
     func holding(_ ticket: UInt64) -> SimulationModel.Holding {
-        holding(pipeline.state.outbox.tickets[ticket]?.holds ?? [])
+        holding(pipeline.state.outbox.tickets[ticket]?.claims ?? [])
     }
 
     func holding(_ claims: [OffsetClaim]) -> SimulationModel.Holding {
@@ -173,9 +173,9 @@ extension SimulationWorker {
         _ record: OutgoingRecord, world: inout SimulatedKafka, now: Now
     ) {
         let written = pipeline.records.count
-        let holdsBefore = Dictionary(
+        let claimsBefore = Dictionary(
             uniqueKeysWithValues: deferrals.keys.map {
-                ($0, pipeline.state.outbox.tickets[$0]!.holds.count)
+                ($0, pipeline.state.outbox.tickets[$0]!.claims.count)
             })
         pipeline.refused(record.ticket)
         guard pipeline.records.count == written else { return }
@@ -187,7 +187,7 @@ extension SimulationWorker {
         // The one that the claims have gone to; if none, Kafka has a later one already.
         let later = deferrals.keys.first {
             deferrals[$0] == key
-                && pipeline.state.outbox.tickets[$0]!.holds.count > holdsBefore[$0]!
+                && pipeline.state.outbox.tickets[$0]!.claims.count > claimsBefore[$0]!
         }
         if let later {
             model.pass(record.ticket, to: later)
@@ -198,7 +198,7 @@ extension SimulationWorker {
 
     /// Whether offsets wait for the record.
     func waits(for record: OutgoingRecord) -> Bool {
-        pipeline.state.outbox.tickets[record.ticket]?.holds.isEmpty == false
+        pipeline.state.outbox.tickets[record.ticket]?.claims.isEmpty == false
     }
 
     func tooLarge(

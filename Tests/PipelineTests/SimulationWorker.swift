@@ -47,7 +47,7 @@ final class SimulationWorker {
     var suppressionsRead = 0
     var restrictionsRead = 0
     var restrictions = SimulatedRestrictions()
-    var holds = TopicHolds(topics: SimulationWorker.topics.count)
+    var claims = TopicHolds(topics: SimulationWorker.topics.count)
     /// When each topic last began to wait for its turn.
     var topicWaitsSince = topics.map { _ in MonotonicTime(nanoseconds: 0) }
     /// When an operator's drop last ended a row of `deferred`, or the push made of it, by key.
@@ -255,7 +255,7 @@ final class SimulationWorker {
         let isOrphaned = pipeline.state.pushes.isOrphaned(flight.slot)
         // A follow-up waits for a delay of its own.
         let isAhead =
-            !pipeline.fanOut.walks.isEmpty || !pipeline.late.entries.isEmpty
+            !pipeline.fanOut.underWay.isEmpty || !pipeline.late.entries.isEmpty
             || pipeline.state.pushes[flight.slot].hasFollowUp
         let before = pipeline.counters
         let written = pipeline.records.count

@@ -8,7 +8,7 @@ internal import PushModel
 internal import RecordFormats
 
 /// A commit on its way to Kafka.
-struct SimulatedStore {
+struct SimulatedCommit {
     let partition: Int
     let epoch: Int
     let offset: Int64
@@ -178,5 +178,7 @@ enum SimulatedAnswer: String, CaseIterable {
 }
 
 extension SimulatedToken {
-    func isBehind(_ place: WalkPlace) -> Bool { bytes.withUnsafeBytes { place.isBehind($0) } }
+    func isBehind(_ progress: FanOutProgress) -> Bool {
+        bytes.withUnsafeBytes { progress.isBehind($0) }
+    }
 }

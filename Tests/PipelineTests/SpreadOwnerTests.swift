@@ -108,7 +108,7 @@ internal import Testing
         #expect(counts(told).count == Self.tokens + 40 && next.isIdle)
     }
 
-    @Test func `the place does not pass what is under way, nor an older event`() throws {
+    @Test func `the progress does not pass what is under way, nor an older event`() throws {
         let first = owner(seed: 1)
         first.event("hot", Self.alert)
         var flights: [SentPush] = []
@@ -120,8 +120,8 @@ internal import Testing
         for push in flights.dropFirst() { first.answer(push, 200) }
         #expect(first.commitNote == nil, "the first push of all is under way")
         first.answer(flights[0], 200)
-        let place = try #require(try left(by: first).places.first)
-        #expect(place.offset == 0 && place.place.index >= 4)
+        let progress = try #require(try left(by: first).spread.first)
+        #expect(progress.offset == 0 && progress.progress.index >= 4)
 
         let other = owner(seed: 2)
         other.event("small", Self.alert)
@@ -131,22 +131,22 @@ internal import Testing
         _ = sent(other, seconds: 3)
         #expect(other.commitNote == nil, "what answers for both would hold the older one alone")
         other.answer(small[0], 200)
-        #expect(try left(by: other).places.map(\.offset) == [1])
+        #expect(try left(by: other).spread.map(\.offset) == [1])
     }
 
-    @Test func `of several events each has a place, none further than an older one`() throws {
+    @Test func `of several events each has its progress, none further than an older one`() throws {
         let first = owner(seed: 1)
         first.event("hot", Self.alert)
         var told = sent(first, seconds: 4)
         first.event("hot", EventValue.alert("Version 3 is out"))
         told += sent(first, seconds: 4)
         let note = try left(by: first)
-        #expect(note.places.map(\.offset) == [0, 1])
-        #expect(note.places[0].place.index > note.places[1].place.index)
+        #expect(note.spread.map(\.offset) == [0, 1])
+        #expect(note.spread[0].progress.index > note.spread[1].progress.index)
         let next = owner(seed: 2, note: note)
         #expect(try left(by: next) == note, "it is passed on by an owner that has not read it")
         next.event("hot", Self.alert)
-        #expect(try left(by: next).places.contains(note.places[1]))
+        #expect(try left(by: next).spread.contains(note.spread[1]))
         next.event("hot", EventValue.alert("Version 3 is out"))
         told += sent(next, seconds: 25)
         #expect(next.isIdle && next.committableOffset == 2)
@@ -155,20 +155,20 @@ internal import Testing
         #expect(told.count <= 2 * Self.tokens + 4 * Self.tokens / 64, "\(told.count)")
     }
 
-    @Test func `no place passes a token that came late before it has its push`() throws {
+    @Test func `no progress passes a token that came late before it has its push`() throws {
         let fixture = owner(seed: 1) { $0.registrationGrace = .seconds(10) }
         fixture.event("hot", Self.alert)
         _ = sent(fixture, seconds: 4)
-        #expect(try left(by: fixture).places.count == 1)
+        #expect(try left(by: fixture).spread.count == 1)
         register(Self.tokens, fixture)
         let late = fixture.take()
         #expect(late.count == 1)
         let isAhead = late[0].token.withUnsafeBytes { token in
-            fixture.commitNote?.places.allSatisfy { !$0.place.isBehind(token) } ?? true
+            fixture.commitNote?.spread.allSatisfy { !$0.progress.isBehind(token) } ?? true
         }
         #expect(isAhead, "the next owner would take it for told")
         fixture.answer(late[0], 200)
-        #expect(try left(by: fixture).places.count == 1)
+        #expect(try left(by: fixture).spread.count == 1)
     }
 
     @Test func `tokens that come and go meanwhile are neither left out nor told twice`() {

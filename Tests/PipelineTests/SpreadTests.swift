@@ -62,7 +62,7 @@ internal import Testing
         #expect(fixture.load.resting == 0 && fixture.load.queued == 0)
         fixture.event("small")
         #expect(fixture.take().map(\.token) == [[255, 255]])
-        #expect(fixture.committableOffset == 0, "the walk holds its event")
+        #expect(fixture.committableOffset == 0, "the fan-out holds its event")
     }
 
     @Test func `an event of fewer tokens, or without a window, goes at once`() {
@@ -102,7 +102,7 @@ internal import Testing
         #expect(wait > .milliseconds(100) && wait <= .milliseconds(200), "\(wait)")
     }
 
-    @Test func `a drain stops it, and a next owner that knows no place sends to all`() {
+    @Test func `a drain stops it, and a next owner that knows no progress sends to all`() {
         let fixture = fixture()
         fixture.event("hot")
         _ = sent(fixture, seconds: 3)
@@ -139,7 +139,7 @@ internal import Testing
         #expect(rest > Self.tokens * 3 / 4 && fixture.isIdle)
     }
 
-    @Test func `half of the walks that there may be are left to those that do not wait`() {
+    @Test func `half of the fan-outs that there may be are left to those that do not wait`() {
         let fixture = PipelineFixture { settings in
             settings.registrationGrace = .zero
             settings.spread = .seconds(60)

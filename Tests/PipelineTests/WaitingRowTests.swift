@@ -11,7 +11,7 @@ internal import Testing
 
 /// A row that waits for the gap answers for later events of its token without a record of their own.
 @Suite struct `Events that a waiting row answers for` {
-    private let worker = PacedWorker()
+    private let worker = GapWorker()
 
     /// One push is sent, and the next one waits for the gap.
     private func begin() {
@@ -40,7 +40,7 @@ internal import Testing
     }
 
     @Test func `many events within the gap are one record for each push`() {
-        let worker = PacedWorker(gap: .seconds(600))
+        let worker = GapWorker(gap: .seconds(600))
         worker.pipeline.checksEachCall = false
         for number in 2...20 as ClosedRange<UInt8> {
             worker.pipeline.registerControl("I\(number)", [number], shows: ["door"])
@@ -85,7 +85,7 @@ internal import Testing
         worker.deferred.produce()
         worker.deferred.read()
         #expect(pass().isEmpty && worker.pipeline.committableOffset == 3)
-        let next = PacedWorker(at: worker.pipeline.now, log: worker.deferred.log)
+        let next = GapWorker(at: worker.pipeline.now, log: worker.deferred.log)
         next.pipeline.pass(.seconds(60))
         #expect(next.deliver() == 1)
     }
@@ -155,7 +155,7 @@ internal import Testing
 
     @Test func `a row of an earlier owner answers for nothing`() {
         begin()
-        let next = PacedWorker(at: worker.pipeline.now, log: worker.deferred.log)
+        let next = GapWorker(at: worker.pipeline.now, log: worker.deferred.log)
         next.pipeline.event("door")
         #expect(next.pipeline.take().isEmpty)
         let written = ofEvents(next.deferred.produce().deferred)

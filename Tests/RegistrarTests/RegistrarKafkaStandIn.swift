@@ -14,14 +14,14 @@ import RegistrarRules
 /// is asked for.
 final class RegistrarKafkaStandIn: RegistrarKafka {
     /// What the next polls bring.
-    var records: [RegistrationDesk.Record?] = []
+    var records: [RegistrationArbiter.Record?] = []
     var facts: [ConsumerFact] = []
-    var reports: [(ticket: RegistrationDesk.Ticket, offset: Int64?)] = []
+    var reports: [(ticket: RegistrationArbiter.Ticket, offset: Int64?)] = []
     var takesWrites = true
     var restartFails = false
     var failure: String?
     /// What the flush at the end brings.
-    var flushed: [(ticket: RegistrationDesk.Ticket, offset: Int64?)] = []
+    var flushed: [(ticket: RegistrationArbiter.Ticket, offset: Int64?)] = []
 
     private(set) var written: [RegistrationWrite] = []
     private(set) var revokesCompleted = 0
@@ -34,7 +34,7 @@ final class RegistrarKafkaStandIn: RegistrarKafka {
     let wakeDescriptors: [CInt] = []
     func clearWakeUps() {}
 
-    func poll(now: Now, limit: Int, _ body: (RegistrationDesk.Record?) -> Void) -> Int {
+    func poll(now: Now, limit: Int, _ body: (RegistrationArbiter.Record?) -> Void) -> Int {
         let some = records.prefix(limit)
         records.removeFirst(some.count)
         for record in some { body(record) }
@@ -60,7 +60,7 @@ final class RegistrarKafkaStandIn: RegistrarKafka {
         return takesWrites
     }
 
-    func takeReports(now: Now) -> [(ticket: RegistrationDesk.Ticket, offset: Int64?)] {
+    func takeReports(now: Now) -> [(ticket: RegistrationArbiter.Ticket, offset: Int64?)] {
         defer { reports = [] }
         return reports
     }
@@ -145,8 +145,8 @@ final class RegistrarLoopFixture {
 
     static func record(
         _ sequence: Int64, at offset: Int64, partition: Int32 = 0, owner: Ownership? = nil
-    ) -> RegistrationDesk.Record {
-        RegistrationDesk.Record(
+    ) -> RegistrationArbiter.Record {
+        RegistrationArbiter.Record(
             partition: partition, offset: offset, key: key, handler: "Garage",
             summary: RegistrationSummary(sequence: sequence, tokenClass: .controls, content: 1),
             owner: owner)
@@ -165,12 +165,12 @@ final class RegistrarLoopFixture {
 
     // MARK: Requests
 
-    typealias Answer = Task<RegistrationDesk.Answer, Never>
+    typealias Answer = Task<RegistrationArbiter.Answer, Never>
 
     /// Puts a registration, and takes a turn.
     func put(_ sequence: Int64, in partition: Int32 = 0) async throws -> Answer {
         let target = RegistrationDraft.Target(tokenClass: .control, token: [1, 2], shows: [])
-        var put = RegistrationDesk.Put(
+        var put = RegistrationArbiter.Put(
             key: Self.key, handler: "Garage", tokenClass: .controls, sequence: sequence,
             targets: [target])
         put.content = UInt64(sequence)
@@ -178,7 +178,7 @@ final class RegistrarLoopFixture {
     }
 
     func remove(in partition: Int32 = 0) async throws -> Answer {
-        let removal = RegistrationDesk.Removal(key: Self.key, handler: "Garage")
+        let removal = RegistrationArbiter.Removal(key: Self.key, handler: "Garage")
         return try await ask { await $0.remove(removal, in: partition) }
     }
 

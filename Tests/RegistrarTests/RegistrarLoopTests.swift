@@ -16,7 +16,8 @@ import Testing
 
     init() throws { fixture = try RegistrarLoopFixture() }
 
-    private static func accepted(_ sequence: Int64, at time: WallTime) -> RegistrationDesk.Answer {
+    private static func accepted(_ sequence: Int64, at time: WallTime) -> RegistrationArbiter.Answer
+    {
         .accepted(sequence: sequence, registeredAt: time, isRetry: false)
     }
 

@@ -7,23 +7,24 @@ internal import Testing
 
 private typealias Fixture = AudienceFixture
 
-/// The fan-out's rule, proved on the index alone: walk downwards and around, visit what is
+/// The fan-out's rule, proved on the index alone: go downwards and around, visit what is
 /// reported as moved, and no entry that was there throughout is skipped.
 @Suite struct `An audience cursor over a list that changes` {
     @Test(arguments: 1...40 as ClosedRange<UInt64>)
-    func `a walk over a changing list visits every entry that is there throughout`(seed: UInt64) {
+    func `a fan-out over a changing list visits every entry that is there throughout`(seed: UInt64)
+    {
         #expect(Self.skipped(seed: seed, heedsMoves: true) == [])
     }
 
-    @Test func `a walk over a changing list would skip some without the reports of moved entries`()
-    {
+    @Test
+    func `a fan-out over a changing list would skip some without the reports of moved entries`() {
         let skipped = (1...40 as ClosedRange<UInt64>).map {
             Self.skipped(seed: $0, heedsMoves: false).count
         }
         #expect(skipped.reduce(0, +) > 0)
     }
 
-    /// Walks once around a list from a random place, one to three entries between two random
+    /// Goes once around a list from a random place, one to three entries between two random
     /// changes, and returns who was there throughout and never visited.
     private static func skipped(seed: UInt64, heedsMoves: Bool) -> Set<TokenID> {
         var dice = AudienceDice(seed: seed)

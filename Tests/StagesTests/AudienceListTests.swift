@@ -68,7 +68,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.kindWide(named: "door") == nil)
     }
 
-    @Test func `an audience's lists report a moved entry only while a cursor walks them`() {
+    @Test func `an audience's lists report a moved entry only while a cursor goes through them`() {
         var audience = Fixture.audience()
         for name in ["1", "2", "3", "4"] {
             audience.apply(Fixture.registration(name, [ShownRow("t" + name, "door-1")]))
@@ -89,7 +89,7 @@ private typealias Fixture = AudienceFixture
         audience.checkInvariants()
     }
 
-    @Test func `an audience's lists outlive their last entry while a cursor walks them`() {
+    @Test func `an audience's lists outlive their last entry while a cursor goes through them`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
         let subject = audience.subject(named: "door-1")!

@@ -70,10 +70,10 @@ import Testing
         ]
         #expect(try CompleteSet(Self.named("B"), replacing: stored, sequence: nil).sequence == 8)
         #expect(try CompleteSet(Self.named("B"), replacing: [], sequence: nil).sequence == 0)
-        let last = [Self.stored("A", RegistrationDesk.sequenceMax)]
+        let last = [Self.stored("A", RegistrationArbiter.sequenceMax)]
         #expect(
             Self.refusal(Self.named("A"), last, nil)
-                == .stale(stored: RegistrationDesk.sequenceMax))
+                == .stale(stored: RegistrationArbiter.sequenceMax))
     }
 
     @Test func `is refused if a partition would have more handlers than it may`() {

@@ -105,23 +105,23 @@ private struct DeferralBench: ~Copyable {
     @Test func `the deferred table gives a dropped row's claim back, and the row has ended`() {
         var bench = DeferralBench()
         let row = bench.insert(1)
-        let hold = bench.table.hold(of: row)
+        let claim = bench.table.claim(of: row)
         bench.table.drop(row, &bench.tracker)
         let ended = bench.tracker.takeEndedRows()
-        #expect(ended == [hold])
+        #expect(ended == [claim])
         bench.table.remove(row)
         bench.checkInvariants()
-        let holders = bench.tracker.holderCount
-        #expect(holders == 0)
+        let claims = bench.tracker.claimCount
+        #expect(claims == 0)
     }
 
     @Test func `claims its offset again for a record that comes while a push has the claim`() {
         var bench = DeferralBench()
         let row = bench.insert(1)
-        let hold = bench.table.hold(of: row)
+        let claim = bench.table.claim(of: row)
         bench.table.take(row)
         _ = bench.replace(row)
-        bench.tracker.release(hold)
+        bench.tracker.release(claim)
         let afterPush = bench.tracker.endedRows.count
         bench.table.drop(row, &bench.tracker)
         let afterRow = bench.tracker.endedRows.count
@@ -143,7 +143,7 @@ private struct DeferralBench: ~Copyable {
         let row = bench.insert(1)
         bench.table.forget(row, &bench.tracker)
         bench.checkInvariants()
-        let left = (bench.table.count, bench.tracker.endedRows.count, bench.tracker.holderCount)
+        let left = (bench.table.count, bench.tracker.endedRows.count, bench.tracker.claimCount)
         #expect(left == (0, 0, 0))
     }
 
@@ -152,15 +152,15 @@ private struct DeferralBench: ~Copyable {
         var bench = DeferralBench()
         let taken = bench.insert(1)
         _ = bench.insert(2)
-        let hold = bench.table.hold(of: taken)
+        let claim = bench.table.claim(of: taken)
         bench.table.take(taken)
         bench.table.close([bench.assignment], &bench.tracker)
         bench.tracker.close(bench.assignment)
         bench.checkInvariants()
-        let holders = bench.tracker.holderCount
-        #expect(holders == 1)
-        bench.tracker.release(hold)
-        let none = bench.tracker.holderCount
+        let claims = bench.tracker.claimCount
+        #expect(claims == 1)
+        bench.tracker.release(claim)
+        let none = bench.tracker.claimCount
         #expect(none == 0)
     }
 

@@ -9,7 +9,7 @@ internal import PushModel
 internal import Testing
 
 @Suite struct `The fan-out of events to their subjects' tokens` {
-    @Test func `events that ask the same share a walk, and the later is held for its own lap`() {
+    @Test func `events that ask the same share a fan-out, and the later is held for its own lap`() {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 3)
         _ = bench.step(most: 1) { _ in 3 }
@@ -31,14 +31,14 @@ internal import Testing
         bench.start(subject: 1, partition: 0, count: 3)
         let first = bench.step(most: 1) { _ in 3 }
         bench.start(subject: 1, partition: 0, count: 3)
-        guard case .visit(_, let walk) = first else {
+        guard case .visit(_, let fanOut) = first else {
             Issue.record("nothing was visited")
             return
         }
         var offsets: [Int64] = []
-        bench.fanOuts.forEachHold(of: walk) { offsets.append(bench.ledger.offset(of: $0)) }
+        bench.fanOuts.forEachClaim(of: fanOut) { offsets.append(bench.ledger.offset(of: $0)) }
         #expect(offsets == [0, 1])
-        #expect(bench.fanOuts.request(of: walk).readSequence == 2)
+        #expect(bench.fanOuts.request(of: fanOut).readSequence == 2)
     }
 
     @Test func `events of a second lap are named by the one that asked, not the one before`() {
@@ -47,8 +47,8 @@ internal import Testing
         _ = bench.step(most: 1) { _ in 4 }
         bench.start(subject: 1, partition: 0, count: 4)
         var origins: [Int64] = []
-        while case .visit(_, let walk) = bench.step(most: 1, count: { _ in 4 }) {
-            origins.append(bench.fanOuts.request(of: walk).origin!.offset)
+        while case .visit(_, let fanOut) = bench.step(most: 1, count: { _ in 4 }) {
+            origins.append(bench.fanOuts.request(of: fanOut).origin!.offset)
         }
         // Else the second push to a token would carry the `apns-id` of the first.
         #expect(origins == [0, 0, 0, 1])
@@ -62,22 +62,22 @@ internal import Testing
         }
         // No priority means that of the push type, which may be 10.
         var hasDefault = false
-        while case .visit(_, let walk) = bench.step(most: 1, count: { _ in 5 }) {
-            hasDefault = hasDefault || bench.fanOuts.request(of: walk).priority == nil
+        while case .visit(_, let fanOut) = bench.step(most: 1, count: { _ in 5 }) {
+            hasDefault = hasDefault || bench.fanOuts.request(of: fanOut).priority == nil
         }
         #expect(hasDefault)
     }
 
-    @Test func `events with a payload walk alone`() {
+    @Test func `events with a payload are fanned out alone`() {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 2) { $0.ask(for: .someAlert) }
         bench.start(subject: 1, partition: 0, count: 2) { $0.ask(for: .someAlert) }
         bench.start(subject: 1, partition: 0, count: 2)
         #expect(bench.fanOuts.count == 3)
-        #expect(bench.fanOuts.walks(of: SubjectID(rawValue: 1)).count == 3)
+        #expect(bench.fanOuts.fanOuts(of: SubjectID(rawValue: 1)).count == 3)
     }
 
-    @Test func `events for different tokens of a subject walk apart`() {
+    @Test func `events for different tokens of a subject are fanned out apart`() {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 2)
         bench.start(subject: 1, partition: 0, count: 2) { $0.filter.kinds = [KindID(rawValue: 3)] }
@@ -92,8 +92,8 @@ internal import Testing
         var turns: [UInt32: Int] = [:]
         for _ in 0..<30 {
             let step = bench.step(most: 3) { _ in 100 }
-            guard case .visit(let positions, let walk) = step else { break }
-            turns[bench.fanOuts.request(of: walk).subject.rawValue, default: 0] += positions.count
+            guard case .visit(let positions, let fanOut) = step else { break }
+            turns[bench.fanOuts.request(of: fanOut).subject.rawValue, default: 0] += positions.count
         }
         #expect(turns == [1: 30, 2: 30, 3: 30])
     }
@@ -107,8 +107,8 @@ internal import Testing
         while case .visit = bench.step(most: 1, count: { _ in 1 }) {}
         #expect(bench.fanOuts.isFull == false)
         #expect(bench.left.map(\.rawValue).sorted() == [1, 2])
-        let isWalked = bench.fanOuts.isWalked(SubjectID(rawValue: 1))
-        #expect(!isWalked)
+        let isFanningOut = bench.fanOuts.isFanningOut(SubjectID(rawValue: 1))
+        #expect(!isFanningOut)
     }
 
     /// What the processor has spent on this thread, in nanoseconds.
@@ -123,9 +123,9 @@ internal import Testing
         let most = 4096
         var ledger = OffsetTracker(registrationGrace: .zero)
         let assignment = ledger.open(startOffset: 0)
-        var fanOuts = Walks(cursorsMax: most)
+        var fanOuts = FanOutTable(cursorsMax: most)
         for number in 0..<most {
-            let hold = ledger.read(assignment, Int64(number))
+            let claim = ledger.read(assignment, Int64(number))
             var request = FanOutRequest(
                 subject: SubjectID(rawValue: number % 4 == 1 ? 2 : 1),
                 filter: AudienceFilter(environment: nil),
@@ -133,7 +133,7 @@ internal import Testing
                 origin: RecordPosition(topic: 0, partition: 0, offset: Int64(number)),
                 readSequence: UInt64(number), subjectTag: 1)
             request.ask(for: .someAlert)
-            fanOuts.start(request, count: 1, hold: hold, &ledger)
+            fanOuts.start(request, count: 1, claim: claim, &ledger)
         }
         func findAll(below end: Int) -> Int {
             let expected = (2..<end).filter { $0 % 4 != 1 }
@@ -141,8 +141,8 @@ internal import Testing
             for _ in 0..<100 {
                 var found: [Int] = []
                 var left = 2..<end
-                while let walk = fanOuts.walk(of: SubjectID(rawValue: 1), in: left) {
-                    found.append(fanOuts.number(of: walk))
+                while let fanOut = fanOuts.fanOut(of: SubjectID(rawValue: 1), in: left) {
+                    found.append(fanOuts.number(of: fanOut))
                     left = found.last! + 1..<end
                 }
                 #expect(found == expected)
@@ -152,8 +152,8 @@ internal import Testing
         // Looking through all of them for each would take sixteen times as long for four times as many.
         let few = findAll(below: most / 4)
         #expect(findAll(below: most - 1) < 10 * few)
-        #expect(fanOuts.walk(of: SubjectID(rawValue: 2), in: 6..<9) == nil)
-        #expect(fanOuts.walk(of: SubjectID(rawValue: 3), in: 0..<most) == nil)
+        #expect(fanOuts.fanOut(of: SubjectID(rawValue: 2), in: 6..<9) == nil)
+        #expect(fanOuts.fanOut(of: SubjectID(rawValue: 3), in: 0..<most) == nil)
     }
 
     @Test func `events over random lists reach every token that stayed, and are held until then`() {

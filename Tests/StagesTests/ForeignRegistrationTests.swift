@@ -34,11 +34,11 @@ import Testing
         seed: UInt64
     ) throws {
         var random = SplitMix64(seed: seed)
-        var desk = `A registration desk`.owner()
+        var arbiter = `A registration arbiter`.owner()
         let extremes: [Int64] = [
             .min, .min + 1, -1, 0, 1, (1 << 53) - 2, (1 << 53) - 1, 1 << 53, .max - 1, .max,
         ]
-        var request: RegistrationDesk.RequestID = 0
+        var request: RegistrationArbiter.RequestID = 0
         for offset in 0..<60 as Range<Int64> {
             let handler = ["Garage", "default.controls", "Lamp"][Int(random.next() % 3)]
             let number = extremes[Int(random.next() % UInt64(extremes.count))]
@@ -47,24 +47,24 @@ import Testing
             case 0:
                 let read = try #require(
                     Self.summary(#"{"v":1,"sequence":\#(number),"targets":[]}"#))
-                desk.take(
-                    RegistrationDesk.Record(
-                        partition: 0, offset: offset, key: `A registration desk`.key,
+                arbiter.take(
+                    RegistrationArbiter.Record(
+                        partition: 0, offset: offset, key: `A registration arbiter`.key,
                         handler: handler, summary: random.next() % 5 == 0 ? nil : read,
-                        owner: random.next() % 2 == 0 ? nil : `A registration desk`.former))
+                        owner: random.next() % 2 == 0 ? nil : `A registration arbiter`.former))
             case 1:
                 // A caller's is checked before.
-                let sequence = RegistrationDesk.sequence(number)
-                var put = `A registration desk`.put(sequence, handler: handler)
+                let sequence = RegistrationArbiter.sequence(number)
+                var put = `A registration arbiter`.put(sequence, handler: handler)
                 put.content = random.next() % 2
-                desk.put(put, in: 0, as: request, now: `A registration desk`.now)
+                arbiter.put(put, in: 0, as: request, now: `A registration arbiter`.now)
             case 2:
-                desk.remove(
-                    RegistrationDesk.Removal(
-                        key: `A registration desk`.key, handler: handler,
-                        below: RegistrationDesk.sequence(number)), in: 0, as: request)
+                arbiter.remove(
+                    RegistrationArbiter.Removal(
+                        key: `A registration arbiter`.key, handler: handler,
+                        below: RegistrationArbiter.sequence(number)), in: 0, as: request)
             default:
-                let stored = try #require(desk.list(`A registration desk`.key, in: [0])).map {
+                let stored = try #require(arbiter.list(`A registration arbiter`.key, in: [0])).map {
                     CompleteSet.Stored(
                         keyPart: $0.handler, partition: 0, tokenClass: $0.summary.tokenClass,
                         sequence: $0.summary.sequence, content: $0.summary.content)
@@ -72,14 +72,14 @@ import Testing
                 let set = try? CompleteSet(
                     [CompleteSet.Named(keyPart: handler, partition: 0, content: 1)],
                     replacing: stored, sequence: nil)
-                if let set { #expect(RegistrationDesk.sequence(set.sequence) != nil) }
+                if let set { #expect(RegistrationArbiter.sequence(set.sequence) != nil) }
             }
-            let (writes, answers) = `A registration desk`.split(desk.takeActions())
-            for ticket in writes { desk.reported(ticket, offset: offset) }
-            for answer in answers + `A registration desk`.split(desk.takeActions()).answers {
+            let (writes, answers) = `A registration arbiter`.split(arbiter.takeActions())
+            for ticket in writes { arbiter.reported(ticket, offset: offset) }
+            for answer in answers + `A registration arbiter`.split(arbiter.takeActions()).answers {
                 switch answer {
                 case .accepted(let sequence, _, _), .stale(let sequence):
-                    #expect(RegistrationDesk.sequence(sequence) != nil)
+                    #expect(RegistrationArbiter.sequence(sequence) != nil)
                 default: break
                 }
             }

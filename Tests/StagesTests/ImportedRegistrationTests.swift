@@ -9,12 +9,12 @@ import Testing
 @testable import RegistrarRules
 
 @Suite struct `An imported registration` {
-    private typealias Desk = `A registration desk`
+    private typealias Arbiter = `A registration arbiter`
 
     private static let handler = ImportedRegistration.handler(of: .control)
 
-    private static func removal() -> RegistrationDesk.Removal {
-        RegistrationDesk.Removal(key: Desk.key, handler: handler, isOnlyIfKnown: true)
+    private static func removal() -> RegistrationArbiter.Removal {
+        RegistrationArbiter.Removal(key: Arbiter.key, handler: handler, isOnlyIfKnown: true)
     }
 
     @Test func `an import has a handler that no app may name, one for each class`() {
@@ -37,36 +37,36 @@ import Testing
     }
 
     @Test func `an import that is there ends by a tombstone, and one that is not by none`() {
-        var desk = Desk.owner()
-        #expect(!desk.hasImports)
-        desk.remove(Self.removal(), in: 0, as: 1)
-        let nothing = Desk.split(desk.takeActions())
+        var arbiter = Arbiter.owner()
+        #expect(!arbiter.hasImports)
+        arbiter.remove(Self.removal(), in: 0, as: 1)
+        let nothing = Arbiter.split(arbiter.takeActions())
         #expect(nothing.writes.isEmpty && nothing.answers == [.removed])
-        desk.take(Desk.record(nil, at: 0, owner: nil, handler: Self.handler))
-        #expect(desk.hasImports)
-        desk.remove(Self.removal(), in: 0, as: 2)
-        let written = Desk.split(desk.takeActions())
+        arbiter.take(Arbiter.record(nil, at: 0, owner: nil, handler: Self.handler))
+        #expect(arbiter.hasImports)
+        arbiter.remove(Self.removal(), in: 0, as: 2)
+        let written = Arbiter.split(arbiter.takeActions())
         #expect(written.writes.count == 1 && written.answers.isEmpty)
         // Another request waits for the same tombstone.
-        desk.remove(Self.removal(), in: 0, as: 3)
-        #expect(Desk.split(desk.takeActions()).writes.isEmpty)
-        desk.reported(written.writes[0], offset: 1)
-        #expect(Desk.split(desk.takeActions()).answers == [.removed, .removed])
-        #expect(!desk.hasImports)
+        arbiter.remove(Self.removal(), in: 0, as: 3)
+        #expect(Arbiter.split(arbiter.takeActions()).writes.isEmpty)
+        arbiter.reported(written.writes[0], offset: 1)
+        #expect(Arbiter.split(arbiter.takeActions()).answers == [.removed, .removed])
+        #expect(!arbiter.hasImports)
     }
 
     @Test func `a partition that is not read yet may have imports`() {
-        var desk = Desk.owner()
-        desk.assigned(1, logEnd: 1)
-        #expect(desk.hasImports)
-        desk.caughtUp(1, now: Desk.now)
-        #expect(!desk.hasImports)
+        var arbiter = Arbiter.owner()
+        arbiter.assigned(1, logEnd: 1)
+        #expect(arbiter.hasImports)
+        arbiter.caughtUp(1, now: Arbiter.now)
+        #expect(!arbiter.hasImports)
     }
 
     @Test func `a partition that goes takes its imports along`() {
-        var desk = Desk.owner()
-        desk.take(Desk.record(nil, at: 0, owner: nil, handler: Self.handler))
-        desk.lost(0)
-        #expect(!desk.hasImports)
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(nil, at: 0, owner: nil, handler: Self.handler))
+        arbiter.lost(0)
+        #expect(!arbiter.hasImports)
     }
 }

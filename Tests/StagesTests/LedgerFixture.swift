@@ -21,12 +21,12 @@ extension OffsetTracker {
         return id
     }
 
-    /// Reads the record at `offset` and makes a holder of it.
+    /// Reads the record at `offset` and claims it.
     mutating func read(
         _ assignment: AssignmentID, _ offset: Int64, now: MonotonicTime = .after(.zero)
     ) -> OffsetClaim {
         received(assignment, offset: offset, now: now)
-        return hold(assignment)
+        return claim(assignment)
     }
 
     /// The committable offset once every offset is past its grace period, however long that is.

@@ -60,7 +60,7 @@ private struct LedgerRun: ~Copyable {
     private var assignments: [AssignmentID: AssignmentModel] = [:]
     private var epoch: UInt32 = 0
     /// Every claim that has not been given back, once for each time it was taken.
-    private var claims: [(hold: OffsetClaim, offset: Int64)] = []
+    private var claims: [(claim: OffsetClaim, offset: Int64)] = []
     private var fault: String?
 
     /// The window remembers in steps of 50 ms, and a step of this run takes up to 20 ms.
@@ -78,7 +78,7 @@ private struct LedgerRun: ~Copyable {
         switch dice.next(below: 20) {
         case 0: open()
         case 1: close()
-        case 2, 3: pin()
+        case 2, 3: claimLate()
         case 4, 5: retain()
         case 6..<13: read()
         default: release()
@@ -92,7 +92,7 @@ private struct LedgerRun: ~Copyable {
         for (id, assignment) in assignments {
             guard ledger.isOpen(id) == assignment.isOpen else { return "isOpen of \(id)" }
             if !assignment.isOpen { continue }
-            let oldest = claims.filter { $0.hold.epoch == id.epoch }.map(\.offset).min() ?? .max
+            let oldest = claims.filter { $0.claim.epoch == id.epoch }.map(\.offset).min() ?? .max
             let atMost = min(
                 oldest, assignment.firstWithinGrace(now: now, registrationGrace: registrationGrace))
             let age = registrationGrace == .zero ? .zero : registrationGrace + Self.lag
@@ -113,15 +113,15 @@ private struct LedgerRun: ~Copyable {
                 return "isDrained of \(id)"
             }
         }
-        let holders = Set(claims.map(\.hold)).count
-        return ledger.holderCount == holders ? nil : "\(ledger.holderCount) holders, not \(holders)"
+        let distinct = Set(claims.map(\.claim)).count
+        return ledger.claimCount == distinct ? nil : "\(ledger.claimCount) claims, not \(distinct)"
     }
 
     /// Gives everything back and waits for the end of the grace period; what is wrong then.
     mutating func windDown() -> String? {
         while !claims.isEmpty { release() }
         ledger.checkInvariants()
-        if ledger.holderCount != 0 { return "\(ledger.holderCount) holders are left" }
+        if ledger.claimCount != 0 { return "\(ledger.claimCount) claims are left" }
         let end = now + registrationGrace + Self.lag
         while now < end {
             now = now + .milliseconds(20)
@@ -156,38 +156,38 @@ private struct LedgerRun: ~Copyable {
         ledger.received(id, offset: offset, now: now)
         assignments[id]?.reads.append((offset, now))
         guard dice.next(below: 3) > 0 else { return }
-        let hold = ledger.hold(id)
-        if claims.contains(where: { $0.hold == hold }) { fault = "\(hold) is claimed already" }
-        if ledger.offset(of: hold) != offset { fault = "\(hold) is not at \(offset)" }
-        claims.append((hold, offset))
+        let claim = ledger.claim(id)
+        if claims.contains(where: { $0.claim == claim }) { fault = "\(claim) is claimed already" }
+        if ledger.offset(of: claim) != offset { fault = "\(claim) is not at \(offset)" }
+        claims.append((claim, offset))
     }
 
-    private mutating func pin() {
+    private mutating func claimLate() {
         guard let id = someAssignment(), let assignment = assignments[id] else { return }
         let oldest = assignment.firstWithinGrace(now: now, registrationGrace: registrationGrace)
-        guard let pin = ledger.pinWithinGrace(id, now: now) else {
-            if oldest < assignment.nextOffset { fault = "\(oldest) of \(id) was not pinned" }
+        guard let late = ledger.claimWithinGrace(id, now: now) else {
+            if oldest < assignment.nextOffset { fault = "\(oldest) of \(id) was not claimed" }
             return
         }
-        let offset = ledger.offset(of: pin)
-        if offset > oldest { fault = "\(id) pinned at \(offset), after \(oldest)" }
+        let offset = ledger.offset(of: late)
+        if offset > oldest { fault = "\(id) claimed at \(offset), after \(oldest)" }
         if offset < assignment.committableOffset {
-            fault = "\(id) pinned at \(offset), which had passed"
+            fault = "\(id) claimed at \(offset), which had passed"
         }
-        claims.append((pin, offset))
+        claims.append((late, offset))
     }
 
     private mutating func retain() {
         guard !claims.isEmpty else { return }
         let claim = claims[Int(dice.next(below: UInt64(claims.count)))]
-        ledger.retain(claim.hold)
+        ledger.retain(claim.claim)
         claims.append(claim)
     }
 
     private mutating func release() {
         guard !claims.isEmpty else { return }
         let claim = claims.remove(at: Int(dice.next(below: UInt64(claims.count))))
-        ledger.release(claim.hold)
+        ledger.release(claim.claim)
     }
 
     /// In a fixed order, so that a seed replays.

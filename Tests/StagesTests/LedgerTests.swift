@@ -7,8 +7,8 @@ internal import Testing
 
 private let start = MonotonicTime.after(.zero)
 
-@Suite struct `The ledger of holders` {
-    @Test func `the ledger of holders stands at the start offset before anything is read`() {
+@Suite struct `The ledger of claims` {
+    @Test func `the ledger of claims stands at the start offset before anything is read`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
         let assignment = ledger.open(startOffset: 40)
         let committableOffset = ledger.committableOffset(assignment, now: start)
@@ -24,7 +24,7 @@ private let start = MonotonicTime.after(.zero)
         ledger.received(assignment, offset: 17, now: start)
         let committableOffset = ledger.committableOffset(assignment, now: start)
         #expect(committableOffset == 18)
-        #expect(ledger.holderCount == 0)
+        #expect(ledger.claimCount == 0)
     }
 
     @Test func `the oldest open event holds back those that ended before it`() {
@@ -34,25 +34,25 @@ private let start = MonotonicTime.after(.zero)
         let second = ledger.read(assignment, 5)
         let third = ledger.read(assignment, 9)
         var committableOffsets: [Int64] = []
-        for hold in [second, first, third] {
+        for claim in [second, first, third] {
             committableOffsets.append(ledger.committableOffset(assignment, now: start))
-            ledger.release(hold)
+            ledger.release(claim)
             ledger.checkInvariants()
         }
         committableOffsets.append(ledger.committableOffset(assignment, now: start))
         #expect(committableOffsets == [3, 3, 9, 10])
-        #expect(ledger.holderCount == 0)
+        #expect(ledger.claimCount == 0)
     }
 
     @Test func `an event ends with its last claim`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
         let assignment = ledger.open(startOffset: 0)
-        let hold = ledger.read(assignment, 0)
-        ledger.retain(hold)
-        ledger.release(hold)
+        let claim = ledger.read(assignment, 0)
+        ledger.retain(claim)
+        ledger.release(claim)
         let before = ledger.committableOffset(assignment, now: start)
         let wasDrained = ledger.isDrained(assignment)
-        ledger.release(hold)
+        ledger.release(claim)
         let after = ledger.committableOffset(assignment, now: start)
         #expect(before == 0)
         #expect(!wasDrained)
@@ -63,13 +63,13 @@ private let start = MonotonicTime.after(.zero)
         var ledger = OffsetTracker(registrationGrace: .zero)
         let slow = ledger.open(0, startOffset: 0)
         let fast = ledger.open(1, startOffset: 100)
-        let hold = ledger.read(slow, 0)
+        let claim = ledger.read(slow, 0)
         ledger.received(fast, offset: 100, now: start)
         let committableOffsets = [
             ledger.committableOffset(slow, now: start), ledger.committableOffset(fast, now: start),
         ]
         #expect(committableOffsets == [0, 101])
-        #expect(ledger.offset(of: hold) == 0)
+        #expect(ledger.offset(of: claim) == 0)
         #expect(ledger.nextOffset(fast) == 101)
     }
 
@@ -94,22 +94,22 @@ private let start = MonotonicTime.after(.zero)
     @Test func `claims may come back after their partition has been given to us anew`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
         let old = ledger.open(startOffset: 0)
-        let holds = [ledger.read(old, 0), ledger.read(old, 1)]
+        let claims = [ledger.read(old, 0), ledger.read(old, 1)]
         ledger.close(old)
         let new = ledger.open(epoch: 2, startOffset: 0)
         let fresh = ledger.read(new, 0)
         var seen: [Int64] = []
-        for hold in holds.reversed() {
-            let position = ledger.position(of: hold)
+        for claim in claims.reversed() {
+            let position = ledger.position(of: claim)
             #expect(position == nil, "not ours any more")
-            ledger.release(hold)
+            ledger.release(claim)
             ledger.checkInvariants()
             seen.append(ledger.committableOffset(new, now: start))
         }
         ledger.release(fresh)
         seen.append(ledger.committableOffset(new, now: start))
         #expect(seen == [0, 0, 1])
-        #expect(ledger.holderCount == 0)
+        #expect(ledger.claimCount == 0)
     }
 
     @Test func `a claim of an earlier assignment does not hold the next one of its partition`() {
@@ -123,7 +123,7 @@ private let start = MonotonicTime.after(.zero)
         ledger.release(late)
         let after = ledger.committableOffset(new, now: start)
         #expect([before, after] == [1, 1])
-        #expect(ledger.holderCount == 0)
+        #expect(ledger.claimCount == 0)
     }
 
     @Test func `an assignment begins afresh, whatever was read under the one before it`() {
@@ -144,9 +144,9 @@ private let start = MonotonicTime.after(.zero)
         await #expect(processExitsWith: .failure) {
             var ledger = OffsetTracker(registrationGrace: .zero)
             let assignment = ledger.open(startOffset: 0)
-            let hold = ledger.read(assignment, 0)
-            ledger.release(hold)
-            ledger.release(hold)
+            let claim = ledger.read(assignment, 0)
+            ledger.release(claim)
+            ledger.release(claim)
         }
     }
 

@@ -5,38 +5,39 @@ internal import Ledger
 internal import PushModel
 internal import Testing
 
-@Suite struct `The ledger's tracks and pins` {
+@Suite struct `The ledger's tracks and late claims` {
     private static let registrationGrace = Duration.seconds(2)
 
-    @Test func `an offset has ended with its claims and pins, whatever its grace period`() {
+    @Test func `an offset has ended with its claims, whatever its grace period`() {
         var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
         let assignment = ledger.open(startOffset: 3)
         var ended = [ledger.endedOffset(assignment)]
         ledger.received(assignment, offset: 4, now: .after(.zero))
         ended.append(ledger.endedOffset(assignment))
-        let hold = ledger.read(assignment, 7)
+        let claim = ledger.read(assignment, 7)
         ledger.received(assignment, offset: 8, now: .after(.zero))
         ended.append(ledger.endedOffset(assignment))
-        let pin = ledger.pinWithinGrace(assignment, now: .after(.seconds(1)))
+        let late = ledger.claimWithinGrace(assignment, now: .after(.seconds(1)))
         ended.append(ledger.endedOffset(assignment))
-        ledger.release(hold)
+        ledger.release(claim)
         ended.append(ledger.endedOffset(assignment))
-        if let pin { ledger.release(pin) }
+        if let late { ledger.release(late) }
         ended.append(ledger.endedOffset(assignment))
         #expect(ended == [3, 5, 7, 3, 3, 9])
         let committableOffset = ledger.committableOffset(assignment, now: .after(.seconds(1)))
         #expect(committableOffset == 3)
     }
 
-    @Test func `a pin shares the holder of the newest one, whatever older ones stand`() {
+    @Test func `a late claim is shared with the newest one, whatever older ones stand`() {
         var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
         let assignment = ledger.open(startOffset: 0)
         ledger.received(assignment, offset: 0, now: .after(.zero))
-        let older = ledger.pinWithinGrace(assignment, now: .after(.zero))
+        let older = ledger.claimWithinGrace(assignment, now: .after(.zero))
         ledger.received(assignment, offset: 1, now: .after(.seconds(3)))
-        let newer = (0..<3).map { _ in ledger.pinWithinGrace(assignment, now: .after(.seconds(3))) }
+        let newer = (0..<3).map { _ in ledger.claimWithinGrace(assignment, now: .after(.seconds(3)))
+        }
         #expect([older?.offset] + newer.map { $0?.offset } == [0, 1, 1, 1])
-        #expect(ledger.holderCount == 2)
+        #expect(ledger.claimCount == 2)
         ledger.checkInvariants()
     }
 
@@ -47,8 +48,8 @@ internal import Testing
         #expect(ledger.endedRows.isEmpty, "an event is no row")
         let table = AssignmentID(ordinal: 1, epoch: 2)
         ledger.openTable(table, partition: 0)
-        let first = ledger.holdRow(table, offset: 0)
-        let second = ledger.holdRow(table, offset: 1)
+        let first = ledger.claimRow(table, offset: 0)
+        let second = ledger.claimRow(table, offset: 1)
         ledger.release(first)
         #expect(ledger.endedRows == [first])
         _ = ledger.takeEndedRows()

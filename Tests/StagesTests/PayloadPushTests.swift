@@ -30,7 +30,7 @@ internal import Testing
         var bench = PlanningBench()
         let old = bench.table.bodies.insert("old")
         let new = bench.table.bodies.insert("new")
-        // The older event walks through a large audience and comes to this token second.
+        // The older event is fanned out to a large audience and comes to this token second.
         let older = bench.read(partition: 0)
         let newer = bench.read(partition: 1)
         let slot = bench.queue(bench.request(newer, key: 7, body: new), newer)
@@ -119,7 +119,7 @@ internal import Testing
                 _ = bench.accept(slot)
             }
             #expect(bench.table.bodies.count == 0, "ending \(ending)")
-            #expect(bench.ledger.holderCount == 0, "ending \(ending)")
+            #expect(bench.ledger.claimCount == 0, "ending \(ending)")
         }
     }
 }

@@ -50,7 +50,7 @@ struct PlanningBench: ~Copyable {
         let offset = ledger.nextOffset(assignment)
         return ReadEvent(
             position: RecordPosition(topic: 0, partition: Int32(partition), offset: offset),
-            sequence: sequence, hold: ledger.read(assignment, offset, now: now))
+            sequence: sequence, claim: ledger.read(assignment, offset, now: now))
     }
 
     /// What `event` asks of a token, not yet asked.
@@ -82,7 +82,7 @@ struct PlanningBench: ~Copyable {
     mutating func join(
         _ slot: UInt32, _ request: PushRequest, _ event: ReadEvent
     ) -> PushTable.Joined {
-        let joined = table.join(slot, request, hold: event.hold, &ledger)
+        let joined = table.join(slot, request, claim: event.claim, &ledger)
         checkInvariants()
         return joined
     }
@@ -167,7 +167,7 @@ struct PlanningBench: ~Copyable {
 struct ReadEvent {
     let position: RecordPosition
     let sequence: UInt64
-    let hold: OffsetClaim
+    let claim: OffsetClaim
 }
 
 extension BodyStore {

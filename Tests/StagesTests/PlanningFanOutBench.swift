@@ -6,22 +6,22 @@ internal import Ledger
 internal import Planning
 internal import PushModel
 
-/// Walks with the ledger whose claims they keep.
+/// Fan-outs with the ledger whose claims they keep.
 struct FanOutBench: ~Copyable {
     var ledger = OffsetTracker(registrationGrace: .zero)
-    var fanOuts: Walks
+    var fanOuts: FanOutTable
     var bodies = BodyStore()
-    /// Subjects whose last walk has ended.
+    /// Subjects whose last fan-out has ended.
     private(set) var left: [SubjectID] = []
     private let assignments: [AssignmentID]
     private var sequence: UInt64 = 0
 
     init(cursorsMax: Int = 100) {
-        fanOuts = Walks(cursorsMax: cursorsMax)
+        fanOuts = FanOutTable(cursorsMax: cursorsMax)
         assignments = [ledger.open(0, startOffset: 0), ledger.open(1, startOffset: 0)]
     }
 
-    /// How many entries the walks visit now, of lists of this length, until none can go on.
+    /// How many entries the fan-outs visit now, of lists of this length, until none can go on.
     mutating func visited(
         at now: MonotonicTime, of count: Int, standsStill: Bool = false
     ) -> Int {
@@ -37,10 +37,10 @@ struct FanOutBench: ~Copyable {
         }
     }
 
-    /// Reads an event of this partition and lets it walk through its subject's `count` tokens.
+    /// Reads an event of this partition and lets it go through its subject's `count` tokens.
     @discardableResult mutating func start(
         subject: UInt32, partition: Int, count: Int,
-        pace: (window: Duration, since: MonotonicTime)? = nil, rounds: WalkRounds? = nil,
+        spread: (window: Duration, since: MonotonicTime)? = nil, rounds: FanOutRounds? = nil,
         _ change: (inout FanOutRequest) -> Void = { _ in }
     ) -> FanOutRequest {
         sequence += 1
@@ -51,16 +51,17 @@ struct FanOutBench: ~Copyable {
             origin: RecordPosition(topic: 0, partition: Int32(partition), offset: offset),
             readSequence: sequence, subjectTag: subject)
         change(&request)
-        let hold = ledger.read(assignments[partition], offset)
+        let claim = ledger.read(assignments[partition], offset)
         fanOuts.start(
-            request, count: count, pace: pace.map { WalkPace(window: $0.window, now: $0.since) },
-            rounds: rounds, hold: hold, &ledger)
+            request, count: count,
+            spread: spread.map { FanOutSpread(window: $0.window, now: $0.since) },
+            rounds: rounds, claim: claim, &ledger)
         checkInvariants()
         return request
     }
 
-    /// A turn of the walk whose turn it is.
-    mutating func step(most: Int, count: (SubjectID) -> Int) -> Walks.Step {
+    /// A turn of the fan-out whose turn it is.
+    mutating func step(most: Int, count: (SubjectID) -> Int) -> FanOutTable.Step {
         while true {
             let step = fanOuts.step(most: most, &ledger, &bodies, count: count)
             guard case .left(let subject) = step else { return step }
@@ -77,12 +78,12 @@ struct FanOutBench: ~Copyable {
         ledger.committableOffset(assignments[partition], now: .after(.zero))
     }
 
-    /// The oldest offset of this partition that a push made by `walk` would hold.
-    func oldestHeld(by walk: Int, partition: Int) -> Int64 {
+    /// The oldest offset of this partition that a push made by `fanOut` would hold.
+    func oldestHeld(by fanOut: Int, partition: Int) -> Int64 {
         var oldest = Int64.max
-        fanOuts.forEachHold(of: walk) { hold in
-            guard hold.epoch == assignments[partition].epoch else { return }
-            oldest = min(oldest, ledger.offset(of: hold))
+        fanOuts.forEachClaim(of: fanOut) { claim in
+            guard claim.epoch == assignments[partition].epoch else { return }
+            oldest = min(oldest, ledger.offset(of: claim))
         }
         return oldest
     }
@@ -134,15 +135,15 @@ struct FanOutRun: ~Copyable {
         return nil
     }
 
-    /// Lets every walk end; what is left then.
+    /// Lets every fan-out end; what is left then.
     mutating func windDown() -> String? {
         for _ in 0..<5_000 where !bench.fanOuts.isEmpty {
             advance()
             if let difference = difference() { return difference }
         }
-        if !bench.fanOuts.isEmpty { return "walks do not end" }
+        if !bench.fanOuts.isEmpty { return "fan-outs do not end" }
         if let missed = owed.first { return "\(missed.request.origin!) missed \(missed.entries)" }
-        return bench.ledger.holderCount == 0 ? nil : "\(bench.ledger.holderCount) holders are left"
+        return bench.ledger.claimCount == 0 ? nil : "\(bench.ledger.claimCount) claims are left"
     }
 
     private mutating func start() {
@@ -173,8 +174,8 @@ struct FanOutRun: ~Copyable {
         for event in owed.indices { owed[event].entries.remove(gone) }
         guard index < lists[subject].count else { return }
         lists[subject][index] = last
-        for walk in bench.fanOuts.walks(of: SubjectID(rawValue: UInt32(subject))) {
-            meet(last, walk: walk)
+        for fanOut in bench.fanOuts.fanOuts(of: SubjectID(rawValue: UInt32(subject))) {
+            meet(last, fanOut: fanOut)
         }
     }
 
@@ -182,27 +183,27 @@ struct FanOutRun: ~Copyable {
         let lists = self.lists
         let most = 1 + Int(dice.next(below: 3))
         let step = bench.step(most: most) { lists[Int($0.rawValue)].count }
-        if case .visit(let positions, let walk) = step {
-            let list = lists[Int(bench.fanOuts.request(of: walk).subject.rawValue)]
+        if case .visit(let positions, let fanOut) = step {
+            let list = lists[Int(bench.fanOuts.request(of: fanOut).subject.rawValue)]
             guard list.indices.contains(positions), (1...most).contains(positions.count) else {
                 fault = "visits \(positions) of \(list.count)"
                 return
             }
-            for position in positions { meet(list[position], walk: walk) }
+            for position in positions { meet(list[position], fanOut: fanOut) }
         }
         bench.checkInvariants()
     }
 
-    /// What this walk makes for `entry` answers for each of its events, and must hold as much.
-    private mutating func meet(_ entry: Int, walk: Int) {
-        let request = bench.fanOuts.request(of: walk)
+    /// What this fan-out makes for `entry` answers for each of its events, and must hold as much.
+    private mutating func meet(_ entry: Int, fanOut: Int) {
+        let request = bench.fanOuts.request(of: fanOut)
         for index in owed.indices where owed[index].entries.contains(entry) {
             let event = owed[index].request
             guard event.subject == request.subject, event.filter == request.filter,
                 event.payloadType == request.payloadType
             else { continue }
             if event.payloadType != nil, event.origin != request.origin { continue }
-            let oldest = bench.oldestHeld(by: walk, partition: Int(event.origin!.partition))
+            let oldest = bench.oldestHeld(by: fanOut, partition: Int(event.origin!.partition))
             if oldest > event.origin!.offset {
                 fault = "a push for \(event.origin!) would not hold it"
             }

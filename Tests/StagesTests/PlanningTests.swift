@@ -14,8 +14,8 @@ internal import Testing
         let request = bench.request(event, key: 7, body: body)
         let slot = bench.queue(request, event)
         _ = bench.take()
-        // Its walk has met the token again, as the list changed underneath.
-        let joined = bench.table.join(slot, request, hold: nil, &bench.ledger)
+        // Its fan-out has met the token again, as the list changed underneath.
+        let joined = bench.table.join(slot, request, claim: nil, &bench.ledger)
         #expect(joined == .coalesced)
         let goesOn = bench.accept(slot)
         #expect(!goesOn)

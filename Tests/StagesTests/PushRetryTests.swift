@@ -18,9 +18,9 @@ internal import Testing
             _ = bench.join(
                 slot, bench.request(event, priority: 10, expiresIn: .seconds(50)), event)
         }
-        #expect(bench.ledger.holderCount == 3)
+        #expect(bench.ledger.claimCount == 3)
         bench.retry(slot)
-        #expect(bench.ledger.holderCount == 2)
+        #expect(bench.ledger.claimCount == 2)
         let held = [bench.committableOffset(partition: 0), bench.committableOffset(partition: 1)]
         #expect(held == [0, 0])
         #expect(!bench.table[slot].hasFollowUp)
@@ -87,7 +87,7 @@ internal import Testing
         let second = bench.read()
         let joined = bench.join(slot, bench.request(second), second)
         #expect(joined == .coalesced)
-        #expect(bench.ledger.holderCount == 1)
+        #expect(bench.ledger.claimCount == 1)
         bench.wake(after: .seconds(3))
         _ = bench.take()
         let goesOn = bench.accept(slot)
@@ -209,7 +209,7 @@ internal import Testing
             _ = bench.join(slot, bench.request(second), second)
         }
         bench.endForGood(slot)
-        #expect(bench.ledger.holderCount == 0)
+        #expect(bench.ledger.claimCount == 0)
         #expect(bench.table.freeSlots == bench.table.slots)
         #expect(bench.table.inFlightCount == 0)
         bench.wake(after: .seconds(1))

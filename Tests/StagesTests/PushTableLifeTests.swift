@@ -56,7 +56,7 @@ private struct PushTableRun: ~Copyable {
     }
 
     /// An event that is on its way to its tokens.
-    private struct Walk {
+    private struct FanOut {
         let event: ReadEvent
         let request: PushRequest
         var names: [Name]
@@ -74,7 +74,7 @@ private struct PushTableRun: ~Copyable {
     private let tokens: UInt32
     private let lateMax: Int
     private var debts: [Debt] = []
-    private var walks: [Walk] = []
+    private var fanOuts: [FanOut] = []
     private var slots: [Name: UInt32] = [:]
     private var flights: [Flight] = []
 
@@ -88,22 +88,22 @@ private struct PushTableRun: ~Copyable {
         bench.wake(after: .milliseconds(Int64(dice.next(below: 30))))
         switch dice.next(below: 16) {
         case 0..<6: readEvent()
-        case 6, 7: advanceWalk()
+        case 6, 7: advanceFanOut()
         case 8..<11: take()
         case 11, 12: accept()
         case 13: retry()
         case 14: endForGood()
         default: orphan()
         }
-        while walks.count > lateMax { advanceWalk() }
+        while fanOuts.count > lateMax { advanceFanOut() }
     }
 
     /// The first update that could be lost.
     func difference() -> String? {
         var covered: [UInt32: Int64] = [:]
-        bench.table.forEachHold { hold in
-            let offset = bench.ledger.offset(of: hold)
-            covered[hold.epoch] = min(covered[hold.epoch] ?? .max, offset)
+        bench.table.forEachClaim { claim in
+            let offset = bench.ledger.offset(of: claim)
+            covered[claim.epoch] = min(covered[claim.epoch] ?? .max, offset)
         }
         for debt in debts {
             guard let slot = slots[debt.name] else { return "no push for \(debt)" }
@@ -119,7 +119,7 @@ private struct PushTableRun: ~Copyable {
 
     /// Sends everything; what is left then.
     mutating func windDown() -> String? {
-        while !walks.isEmpty { advanceWalk() }
+        while !fanOuts.isEmpty { advanceFanOut() }
         for _ in 0..<500 where !slots.isEmpty || !flights.isEmpty {
             bench.wake(after: .seconds(60))
             take()
@@ -127,7 +127,7 @@ private struct PushTableRun: ~Copyable {
             if let difference = difference() { return difference }
         }
         if !debts.isEmpty { return "never sent: \(debts[0])" }
-        if bench.ledger.holderCount != 0 { return "\(bench.ledger.holderCount) holders are left" }
+        if bench.ledger.claimCount != 0 { return "\(bench.ledger.claimCount) claims are left" }
         if bench.table.bodies.count != 0 { return "\(bench.table.bodies.count) bodies are left" }
         return bench.table.freeSlots == bench.table.slots ? nil : "slots are left"
     }
@@ -144,40 +144,40 @@ private struct PushTableRun: ~Copyable {
             expiresIn: .seconds(3600 + Int64(dice.next(below: 3600))), key: key, body: body)
         if dice.next(below: 5) == 0 { request.content.notBefore = bench.now + .milliseconds(40) }
         let names = (0..<tokens).map { Name(token: $0, key: key) }
-        walks.append(Walk(event: event, request: request, names: names))
+        fanOuts.append(FanOut(event: event, request: request, names: names))
         // In order, each event reaches all of its tokens before the next one is read.
-        if lateMax == 0 { while !walks.isEmpty { advanceWalk() } }
+        if lateMax == 0 { while !fanOuts.isEmpty { advanceFanOut() } }
     }
 
-    private mutating func advanceWalk() {
-        guard !walks.isEmpty else { return }
-        let index = Int(dice.next(below: UInt64(walks.count)))
-        guard let name = walks[index].names.popLast() else {
-            let walk = walks.remove(at: index)
-            bench.ledger.release(walk.event.hold)
-            bench.table.bodies.release(walk.request.content.body)
+    private mutating func advanceFanOut() {
+        guard !fanOuts.isEmpty else { return }
+        let index = Int(dice.next(below: UInt64(fanOuts.count)))
+        guard let name = fanOuts[index].names.popLast() else {
+            let fanOut = fanOuts.remove(at: index)
+            bench.ledger.release(fanOut.event.claim)
+            bench.table.bodies.release(fanOut.request.content.body)
             return
         }
-        visit(name, walks[index])
+        visit(name, fanOuts[index])
     }
 
-    private mutating func visit(_ name: Name, _ walk: Walk) {
-        var request = walk.request
+    private mutating func visit(_ name: Name, _ fanOut: FanOut) {
+        var request = fanOut.request
         request = bench.request(
-            walk.event, token: name.token, key: name.key, body: request.content.body)
-        request.content.priority = walk.request.content.priority
-        request.content.expiresAt = walk.request.content.expiresAt
-        request.content.notBefore = walk.request.content.notBefore
-        bench.ledger.retain(walk.event.hold)
+            fanOut.event, token: name.token, key: name.key, body: request.content.body)
+        request.content.priority = fanOut.request.content.priority
+        request.content.expiresAt = fanOut.request.content.expiresAt
+        request.content.notBefore = fanOut.request.content.notBefore
+        bench.ledger.retain(fanOut.event.claim)
         if let slot = slots[name] {
-            _ = bench.join(slot, request, walk.event)
+            _ = bench.join(slot, request, fanOut.event)
         } else {
-            slots[name] = bench.queue(request, walk.event)
+            slots[name] = bench.queue(request, fanOut.event)
         }
         debts.append(
             Debt(
-                name: name, partition: Int(walk.event.position.partition),
-                offset: walk.event.position.offset, sequence: walk.event.sequence,
+                name: name, partition: Int(fanOut.event.position.partition),
+                offset: fanOut.event.position.offset, sequence: fanOut.event.sequence,
                 expiresAt: request.content.expiresAt))
     }
 

@@ -19,13 +19,13 @@ import Testing
 
     /// A write on its way to the log.
     private struct Flight {
-        var desk: Int
-        var ticket: RegistrationDesk.Ticket
+        var arbiter: Int
+        var ticket: RegistrationArbiter.Ticket
         var line: Line
     }
 
-    /// What was asked of a desk. Those of a handler have an order: the client's count, or for one that does
-    /// not count when they were asked, the owners one after the other.
+    /// What was asked of a arbiter. Those of a handler have an order: the client's count, or for one
+    /// that does not count when they were asked, the owners one after the other.
     private struct Asked: Comparable {
         var handler: String
         var owner = 0
@@ -46,14 +46,14 @@ import Testing
         var random: SplitMix64
         var log: [Line] = []
         var flights: [Flight] = []
-        var desks: [RegistrationDesk] = []
-        /// How far each desk has read the log.
+        var arbiters: [RegistrationArbiter] = []
+        /// How far each arbiter has read the log.
         var read: [Int] = []
-        /// The newest desk; those before are former owners.
-        var owner: Int { desks.count - 1 }
-        var asked: [RegistrationDesk.RequestID: Asked] = [:]
+        /// The newest arbiter; those before are former owners.
+        var owner: Int { arbiters.count - 1 }
+        var asked: [RegistrationArbiter.RequestID: Asked] = [:]
         var acknowledged: [Asked] = []
-        var lastRequest: RegistrationDesk.RequestID = 0
+        var lastRequest: RegistrationArbiter.RequestID = 0
 
         init(seed: UInt64) {
             random = SplitMix64(seed: seed)
@@ -64,37 +64,38 @@ import Testing
 
         /// A new owner reads the log to its end and answers from then on; the one before may not know.
         mutating func handOver() {
-            desks.append(RegistrationDesk(writer: UInt64(desks.count + 1), seed: 3))
+            arbiters.append(RegistrationArbiter(writer: UInt64(arbiters.count + 1), seed: 3))
             read.append(0)
-            desks[owner].assigned(0, logEnd: Int64(log.count))
+            arbiters[owner].assigned(0, logEnd: Int64(log.count))
             follow(owner)
-            desks[owner].caughtUp(0, now: `A registration desk`.now + .seconds(10 * owner))
+            arbiters[owner].caughtUp(0, now: `A registration arbiter`.now + .seconds(10 * owner))
             perform(owner)
         }
 
-        mutating func follow(_ desk: Int) {
-            while read[desk] < log.count {
-                let line = log[read[desk]]
-                desks[desk].take(
-                    RegistrationDesk.Record(
-                        partition: 0, offset: Int64(read[desk]), key: `A registration desk`.key,
+        mutating func follow(_ arbiter: Int) {
+            while read[arbiter] < log.count {
+                let line = log[read[arbiter]]
+                arbiters[arbiter].take(
+                    RegistrationArbiter.Record(
+                        partition: 0, offset: Int64(read[arbiter]),
+                        key: `A registration arbiter`.key,
                         handler: line.handler, summary: line.summary,
-                        owner: Ownership(text: line.owner.text, at: Int64(read[desk])),
+                        owner: Ownership(text: line.owner.text, at: Int64(read[arbiter])),
                         order: line.order))
-                read[desk] += 1
+                read[arbiter] += 1
             }
-            perform(desk)
+            perform(arbiter)
         }
 
-        mutating func perform(_ desk: Int) {
-            for action in desks[desk].takeActions() {
+        mutating func perform(_ arbiter: Int) {
+            for action in arbiters[arbiter].takeActions() {
                 switch action {
                 case .write(let record):
                     let handler = String(decoding: record.key, as: UTF8.self).split(separator: "/")
                     let line = Line(
                         handler: String(handler[3]), summary: record.value.map(Self.summary),
                         owner: record.owner, order: record.order)
-                    flights.append(Flight(desk: desk, ticket: record.ticket, line: line))
+                    flights.append(Flight(arbiter: arbiter, ticket: record.ticket, line: line))
                 case .answer(let request, let answer):
                     let asked = asked[request]!
                     switch answer {
@@ -103,10 +104,10 @@ import Testing
                     }
                 case .writeAgain(let key, let handler, _, let offset):
                     guard let summary = log[Int(offset)].summary else { continue }
-                    desks[desk].writeAgain(
+                    arbiters[arbiter].writeAgain(
                         key, handler: handler, partition: 0, offset: offset,
                         value: Self.value(summary.sequence!, summary.content))
-                    perform(desk)
+                    perform(arbiter)
                 case .released: break
                 }
             }
@@ -131,21 +132,21 @@ import Testing
 
         // MARK: What happens
 
-        /// The log takes the oldest write of a desk, as an idempotent producer's; its report may be
+        /// The log takes the oldest write of a arbiter, as an idempotent producer's; its report may be
         /// lost.
         mutating func land() {
             guard !flights.isEmpty else { return }
-            let desk = flights.randomElement(using: &random)!.desk
-            let index = flights.firstIndex { $0.desk == desk }!
+            let arbiter = flights.randomElement(using: &random)!.arbiter
+            let index = flights.firstIndex { $0.arbiter == arbiter }!
             let flight = flights.remove(at: index)
             if chance(12) {
-                desks[desk].reported(flight.ticket, offset: nil)
+                arbiters[arbiter].reported(flight.ticket, offset: nil)
             } else {
                 log.append(flight.line)
-                desks[desk].reported(
+                arbiters[arbiter].reported(
                     flight.ticket, offset: chance(10) ? nil : Int64(log.count - 1))
             }
-            perform(desk)
+            perform(arbiter)
         }
 
         mutating func ask() {
@@ -155,7 +156,7 @@ import Testing
             let isPlain = handler == "plain"
             let isRemoval = handler != "counts" && chance(3)
             let goesAstray = !isPlain && !isRemoval && chance(3)
-            let desk = goesAstray ? Int(random.next() % UInt64(desks.count)) : owner
+            let arbiter = goesAstray ? Int(random.next() % UInt64(arbiters.count)) : owner
             lastRequest += 1
             let isOld = handler == "counts" && chance(4)
             var new = Asked(
@@ -164,23 +165,24 @@ import Testing
             if isPlain { new.owner = owner }
             if isRemoval {
                 asked[lastRequest] = new
-                desks[desk].remove(
-                    RegistrationDesk.Removal(
-                        key: `A registration desk`.key, handler: handler,
+                arbiters[arbiter].remove(
+                    RegistrationArbiter.Removal(
+                        key: `A registration arbiter`.key, handler: handler,
                         below: isPlain ? nil : new.count), in: 0, as: lastRequest)
             } else {
                 new.content = UInt64(lastRequest)
                 asked[lastRequest] = new
-                var put = `A registration desk`.put(
+                var put = `A registration arbiter`.put(
                     isPlain ? nil : new.count, content: UInt64(lastRequest), handler: handler)
                 // Two decimal digits of a token are one byte: the number is read back from the record.
                 put.targets = RegistrationEncoder.targets([
                     RegistrationDraft.Target(
                         tokenClass: .control, token: Self.token(lastRequest), shows: [])
                 ])
-                desks[desk].put(put, in: 0, as: lastRequest, now: `A registration desk`.now)
+                arbiters[arbiter].put(
+                    put, in: 0, as: lastRequest, now: `A registration arbiter`.now)
             }
-            perform(desk)
+            perform(arbiter)
         }
 
         private static func token(_ number: UInt64) -> [UInt8] {
@@ -195,7 +197,7 @@ import Testing
                 case 0..<4: ask()
                 case 4..<8: land()
                 case 8: follow(owner)
-                default: if desks.count < 4, chance(20) { handOver() }
+                default: if arbiters.count < 4, chance(20) { handOver() }
                 }
             }
             // Whatever is on its way arrives, and the owner sees it and puts it right.
@@ -208,8 +210,8 @@ import Testing
         private mutating func landSafely() {
             let flight = flights.removeFirst()
             log.append(flight.line)
-            desks[flight.desk].reported(flight.ticket, offset: Int64(log.count - 1))
-            perform(flight.desk)
+            arbiters[flight.arbiter].reported(flight.ticket, offset: Int64(log.count - 1))
+            perform(flight.arbiter)
         }
 
         // MARK: What is left
@@ -239,7 +241,7 @@ import Testing
                 guard let complaint = life.complaint(of: handler) else { continue }
                 Issue.record("seed \(seed): \(handler) \(complaint)")
             }
-            writtenAgain += life.desks.reduce(0) { $0 + $1.writtenAgain }
+            writtenAgain += life.arbiters.reduce(0) { $0 + $1.writtenAgain }
         }
         #expect(writtenAgain > 50, "the lives are too quiet to show anything")
     }

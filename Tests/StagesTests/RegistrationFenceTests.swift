@@ -6,41 +6,42 @@ internal import Testing
 
 @testable internal import RegistrarRules
 
-private typealias Desk = `A registration desk`
+private typealias Arbiter = `A registration arbiter`
 
 @Suite struct `The fence of registrations` {
     @Test func `all records before an own removal count for nothing, not only the first of them`() {
-        var desk = Desk.owner()
-        desk.take(Desk.record(17, at: 0))
-        desk.remove(RegistrationDesk.Removal(key: Desk.key, handler: "Garage"), in: 0, as: 1)
-        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 5)
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(17, at: 0))
+        arbiter.remove(
+            RegistrationArbiter.Removal(key: Arbiter.key, handler: "Garage"), in: 0, as: 1)
+        arbiter.reported(Arbiter.split(arbiter.takeActions()).writes[0], offset: 5)
         for offset in 2...4 as ClosedRange<Int64> {
-            desk.take(Desk.record(17 + offset, at: offset))
+            arbiter.take(Arbiter.record(17 + offset, at: offset))
         }
-        #expect(desk.registrations == 0)
-        desk.take(Desk.tombstone(at: 5))
-        desk.take(Desk.record(1, at: 6))
-        #expect(desk.registrations == 1)
+        #expect(arbiter.registrations == 0)
+        arbiter.take(Arbiter.tombstone(at: 5))
+        arbiter.take(Arbiter.record(1, at: 6))
+        #expect(arbiter.registrations == 1)
     }
 
     @Test func `a handler that was written twice leaves no name behind when it is removed`() {
-        var desk = Desk.owner()
-        desk.take(Desk.record(17, at: 0))
-        desk.take(Desk.record(18, at: 1))
-        #expect(desk.handlers.count == 1)
-        desk.take(Desk.tombstone(at: 2))
-        #expect(desk.registrations == 0 && desk.handlers.count == 0)
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(17, at: 0))
+        arbiter.take(Arbiter.record(18, at: 1))
+        #expect(arbiter.handlers.count == 1)
+        arbiter.take(Arbiter.tombstone(at: 2))
+        #expect(arbiter.registrations == 0 && arbiter.handlers.count == 0)
     }
 
     @Test func `a handler that comes after another was removed has its own name`() {
-        var desk = Desk.owner()
-        desk.take(Desk.record(17, at: 0))
-        desk.take(Desk.tombstone(at: 1))
-        desk.take(Desk.record(1, at: 2, handler: "Lights"))
-        let listed = desk.list(Desk.key, in: [0])
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(17, at: 0))
+        arbiter.take(Arbiter.tombstone(at: 1))
+        arbiter.take(Arbiter.record(1, at: 2, handler: "Lights"))
+        let listed = arbiter.list(Arbiter.key, in: [0])
         #expect(listed?.count == 1 && listed?.first?.handler == "Lights")
-        desk.take(Desk.tombstone(at: 3, handler: "Lights"))
-        #expect(desk.registrations == 0 && desk.handlers.count == 0)
+        arbiter.take(Arbiter.tombstone(at: 3, handler: "Lights"))
+        #expect(arbiter.registrations == 0 && arbiter.handlers.count == 0)
     }
 }
 
@@ -48,15 +49,15 @@ private typealias Desk = `A registration desk`
     /// A later owner's.
     private static let next = Ownership(since: 4, seconds: 1)
 
-    /// The records that a desk writes by itself.
-    private static func repairs(_ desk: inout RegistrationDesk) -> [RegistrationWrite] {
-        desk.takeActions().compactMap {
+    /// The records that a arbiter writes by itself.
+    private static func repairs(_ arbiter: inout RegistrationArbiter) -> [RegistrationWrite] {
+        arbiter.takeActions().compactMap {
             if case .write(let record) = $0 { record } else { nil }
         }
     }
 
-    private static func asksForNewest(_ desk: inout RegistrationDesk) -> Int64? {
-        desk.takeActions().compactMap {
+    private static func asksForNewest(_ arbiter: inout RegistrationArbiter) -> Int64? {
+        arbiter.takeActions().compactMap {
             if case .writeAgain(_, _, _, let offset) = $0 { offset } else { nil }
         }.last
     }
@@ -75,16 +76,16 @@ private typealias Desk = `A registration desk`
     func `what a former owner writes late stands only where the client says so`(
         late: ClientOrder, first: ClientOrder, stands: Bool
     ) {
-        let former = RecordStanding(offset: 8, owner: Desk.former, order: late)
+        let former = RecordStanding(offset: 8, owner: Arbiter.former, order: late)
         let own = RecordStanding(offset: 7, owner: Self.next, order: first)
         #expect(former.prevails(over: own) == stands)
         #expect(own.prevails(over: former) == !stands)
     }
 
     @Test func `of one owner, and of those who are no registrars, the later record stands`() {
-        for owner in [nil, Desk.former] as [Ownership?] {
+        for owner in [nil, Arbiter.former] as [Ownership?] {
             let late = RecordStanding(offset: 8, owner: owner, order: .sequence(1))
-            let first = RecordStanding(offset: 7, owner: Desk.former, order: .sequence(5))
+            let first = RecordStanding(offset: 7, owner: Arbiter.former, order: .sequence(5))
             #expect(late.prevails(over: first) && !first.prevails(over: late))
         }
     }
@@ -108,63 +109,65 @@ private typealias Desk = `A registration desk`
     }
 
     @Test func `a former owner's removal takes away nothing`() {
-        var desk = Desk.owner()
-        desk.put(Desk.put(7), in: 0, as: 1, now: Desk.now)
-        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
-        desk.take(Desk.record(7, at: 4, order: .sequence(7)))
-        _ = desk.takeActions()
-        desk.take(Desk.tombstone(at: 5, owner: Desk.former, order: .below(6)))
-        #expect(Self.asksForNewest(&desk) == 4)
-        #expect(desk.registrations == 1)
-        desk.writeAgain(Desk.key, handler: "Garage", partition: 0, offset: 4, value: [1])
-        #expect(Self.repairs(&desk).map(\.order) == [.sequence(7)])
+        var arbiter = Arbiter.owner()
+        arbiter.put(Arbiter.put(7), in: 0, as: 1, now: Arbiter.now)
+        arbiter.reported(Arbiter.split(arbiter.takeActions()).writes[0], offset: 4)
+        arbiter.take(Arbiter.record(7, at: 4, order: .sequence(7)))
+        _ = arbiter.takeActions()
+        arbiter.take(Arbiter.tombstone(at: 5, owner: Arbiter.former, order: .below(6)))
+        #expect(Self.asksForNewest(&arbiter) == 4)
+        #expect(arbiter.registrations == 1)
+        arbiter.writeAgain(Arbiter.key, handler: "Garage", partition: 0, offset: 4, value: [1])
+        #expect(Self.repairs(&arbiter).map(\.order) == [.sequence(7)])
     }
 
     @Test func `a former owner's removal of what is newer than it knew takes that away`() {
-        var desk = Desk.owner()
-        desk.take(Desk.record(7, at: 4, order: .sequence(7)))
-        desk.take(Desk.tombstone(at: 5, owner: Desk.former, order: .below(8)))
-        #expect(desk.takeActions().isEmpty && desk.registrations == 0)
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(7, at: 4, order: .sequence(7)))
+        arbiter.take(Arbiter.tombstone(at: 5, owner: Arbiter.former, order: .below(8)))
+        #expect(arbiter.takeActions().isEmpty && arbiter.registrations == 0)
     }
 
     @Test func `what was removed does not come back by a former owner`() {
-        var desk = Desk.owner()
-        desk.take(Desk.record(5, at: 0, owner: nil))
-        desk.remove(RegistrationDesk.Removal(key: Desk.key, handler: "Garage"), in: 0, as: 1)
-        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
-        desk.take(Desk.tombstone(at: 4))
-        _ = desk.takeActions()
-        desk.take(Desk.record(6, at: 5, owner: Desk.former, order: .sequence(6)))
-        let again = Self.repairs(&desk)
-        #expect(again.count == 1 && again.first?.value == nil && desk.writtenAgain == 1)
-        #expect(desk.registrations == 0)
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(5, at: 0, owner: nil))
+        arbiter.remove(
+            RegistrationArbiter.Removal(key: Arbiter.key, handler: "Garage"), in: 0, as: 1)
+        arbiter.reported(Arbiter.split(arbiter.takeActions()).writes[0], offset: 4)
+        arbiter.take(Arbiter.tombstone(at: 4))
+        _ = arbiter.takeActions()
+        arbiter.take(Arbiter.record(6, at: 5, owner: Arbiter.former, order: .sequence(6)))
+        let again = Self.repairs(&arbiter)
+        #expect(again.count == 1 && again.first?.value == nil && arbiter.writtenAgain == 1)
+        #expect(arbiter.registrations == 0)
         // While it is under way, another request for the same waits for it.
-        desk.remove(RegistrationDesk.Removal(key: Desk.key, handler: "Garage"), in: 0, as: 2)
-        #expect(desk.takeActions().isEmpty)
-        desk.reported(again[0].ticket, offset: 6)
-        #expect(Desk.split(desk.takeActions()).answers == [.removed])
+        arbiter.remove(
+            RegistrationArbiter.Removal(key: Arbiter.key, handler: "Garage"), in: 0, as: 2)
+        #expect(arbiter.takeActions().isEmpty)
+        arbiter.reported(again[0].ticket, offset: 6)
+        #expect(Arbiter.split(arbiter.takeActions()).answers == [.removed])
     }
 
     @Test func `what a registrar of a version before writes to another's partition does not stand`()
     {
-        var desk = Desk.owner()
-        desk.put(Desk.put(9), in: 0, as: 1, now: Desk.now)
-        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
-        desk.take(Desk.record(9, at: 4, order: .sequence(9)))
-        _ = desk.takeActions()
-        var older = Desk.record(5, at: 5, owner: nil, order: .sequence(5))
+        var arbiter = Arbiter.owner()
+        arbiter.put(Arbiter.put(9), in: 0, as: 1, now: Arbiter.now)
+        arbiter.reported(Arbiter.split(arbiter.takeActions()).writes[0], offset: 4)
+        arbiter.take(Arbiter.record(9, at: 4, order: .sequence(9)))
+        _ = arbiter.takeActions()
+        var older = Arbiter.record(5, at: 5, owner: nil, order: .sequence(5))
         older.isOfRegistrar = true
-        desk.take(older)
-        #expect(Self.asksForNewest(&desk) == 4)
-        var removal = Desk.tombstone(at: 6, owner: nil)
+        arbiter.take(older)
+        #expect(Self.asksForNewest(&arbiter) == 4)
+        var removal = Arbiter.tombstone(at: 6, owner: nil)
         removal.isOfRegistrar = true
-        desk.take(removal)
-        #expect(Self.asksForNewest(&desk) == 4 && desk.registrations == 1)
+        arbiter.take(removal)
+        #expect(Self.asksForNewest(&arbiter) == 4 && arbiter.registrations == 1)
         // The client's order holds whoever wrote it.
-        var newer = Desk.record(10, at: 7, owner: nil, order: .sequence(10))
+        var newer = Arbiter.record(10, at: 7, owner: nil, order: .sequence(10))
         newer.isOfRegistrar = true
-        desk.take(newer)
-        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 10)
+        arbiter.take(newer)
+        #expect(arbiter.list(Arbiter.key, in: [0])?.first?.summary.sequence == 10)
     }
 
     /// Its writer's clock is ahead, or it is made up.
@@ -172,80 +175,82 @@ private typealias Desk = `A registration desk`
     func `what says that it is a later owner's stands once, and not over what is asked for next`(
         owner: Ownership
     ) {
-        var desk = Desk.owner()
-        desk.take(Desk.record(1, at: 2, order: .sequence(1)))
-        desk.take(Desk.record(5, at: 3, owner: owner))
-        #expect(desk.takeActions().isEmpty)
-        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 5)
-        desk.put(Desk.put(6), in: 0, as: 1, now: Desk.now)
-        let write = Self.repairs(&desk)[0]
-        desk.reported(write.ticket, offset: 4)
-        desk.take(Desk.record(6, at: 4, owner: write.owner, order: write.order))
-        #expect(Self.repairs(&desk).isEmpty && desk.writtenAgain == 0)
-        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 6)
-        desk.remove(RegistrationDesk.Removal(key: Desk.key, handler: "Garage"), in: 0, as: 2)
-        desk.reported(Self.repairs(&desk)[0].ticket, offset: 5)
-        #expect(Self.repairs(&desk).isEmpty && desk.registrations == 0)
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(1, at: 2, order: .sequence(1)))
+        arbiter.take(Arbiter.record(5, at: 3, owner: owner))
+        #expect(arbiter.takeActions().isEmpty)
+        #expect(arbiter.list(Arbiter.key, in: [0])?.first?.summary.sequence == 5)
+        arbiter.put(Arbiter.put(6), in: 0, as: 1, now: Arbiter.now)
+        let write = Self.repairs(&arbiter)[0]
+        arbiter.reported(write.ticket, offset: 4)
+        arbiter.take(Arbiter.record(6, at: 4, owner: write.owner, order: write.order))
+        #expect(Self.repairs(&arbiter).isEmpty && arbiter.writtenAgain == 0)
+        #expect(arbiter.list(Arbiter.key, in: [0])?.first?.summary.sequence == 6)
+        arbiter.remove(
+            RegistrationArbiter.Removal(key: Arbiter.key, handler: "Garage"), in: 0, as: 2)
+        arbiter.reported(Self.repairs(&arbiter)[0].ticket, offset: 5)
+        #expect(Self.repairs(&arbiter).isEmpty && arbiter.registrations == 0)
     }
 
     @Test func `a removal in one class leaves a handler of another`() {
-        var desk = Desk.owner()
-        desk.take(Desk.record(5, at: 0))
-        desk.remove(
-            RegistrationDesk.Removal(key: Desk.key, handler: "Garage", tokenClass: .widgets), in: 0,
+        var arbiter = Arbiter.owner()
+        arbiter.take(Arbiter.record(5, at: 0))
+        arbiter.remove(
+            RegistrationArbiter.Removal(key: Arbiter.key, handler: "Garage", tokenClass: .widgets),
+            in: 0,
             as: 1)
-        let split = Desk.split(desk.takeActions())
-        #expect(split.writes.isEmpty && split.answers == [.removed] && desk.registrations == 1)
-        desk.remove(
-            RegistrationDesk.Removal(key: Desk.key, handler: "Garage", tokenClass: .controls),
+        let split = Arbiter.split(arbiter.takeActions())
+        #expect(split.writes.isEmpty && split.answers == [.removed] && arbiter.registrations == 1)
+        arbiter.remove(
+            RegistrationArbiter.Removal(key: Arbiter.key, handler: "Garage", tokenClass: .controls),
             in: 0, as: 2)
-        #expect(Desk.split(desk.takeActions()).writes.count == 1)
+        #expect(Arbiter.split(arbiter.takeActions()).writes.count == 1)
     }
 
     @Test func `what a registrar of a version before has written as the owner stands`() {
-        var desk = RegistrationDesk(writer: 7, seed: 1, underWayMax: 100, handlersMax: 64)
-        desk.assigned(0, logEnd: 2)
-        desk.take(Desk.record(nil, at: 0, owner: Desk.former))
-        var later = Desk.record(3, at: 1, owner: nil, order: .sequence(3))
+        var arbiter = RegistrationArbiter(writer: 7, seed: 1, underWayMax: 100, handlersMax: 64)
+        arbiter.assigned(0, logEnd: 2)
+        arbiter.take(Arbiter.record(nil, at: 0, owner: Arbiter.former))
+        var later = Arbiter.record(3, at: 1, owner: nil, order: .sequence(3))
         later.isOfRegistrar = true
-        desk.take(later)
-        desk.caughtUp(0, now: Desk.now)
-        #expect(desk.takeActions().isEmpty)
-        #expect(desk.list(Desk.key, in: [0])?.first?.summary.sequence == 3)
+        arbiter.take(later)
+        arbiter.caughtUp(0, now: Arbiter.now)
+        #expect(arbiter.takeActions().isEmpty)
+        #expect(arbiter.list(Arbiter.key, in: [0])?.first?.summary.sequence == 3)
     }
 
     @Test func `it does not matter whether a record is read before one's own is acknowledged`() {
-        var desk = Desk.owner()
-        desk.put(Desk.put(nil), in: 0, as: 1, now: Desk.now)
-        let ticket = Desk.split(desk.takeActions()).writes[0]
-        desk.take(Desk.record(9, at: 5, owner: Desk.former))
-        #expect(desk.takeActions().isEmpty)
-        desk.reported(ticket, offset: 4)
-        #expect(Self.asksForNewest(&desk) == 4)
+        var arbiter = Arbiter.owner()
+        arbiter.put(Arbiter.put(nil), in: 0, as: 1, now: Arbiter.now)
+        let ticket = Arbiter.split(arbiter.takeActions()).writes[0]
+        arbiter.take(Arbiter.record(9, at: 5, owner: Arbiter.former))
+        #expect(arbiter.takeActions().isEmpty)
+        arbiter.reported(ticket, offset: 4)
+        #expect(Self.asksForNewest(&arbiter) == 4)
     }
 
     @Test func `a former owner learns from the log what stands, and repairs nothing of the next`() {
-        var desk = Desk.owner()
-        desk.put(Desk.put(nil), in: 0, as: 1, now: Desk.now)
-        desk.reported(Desk.split(desk.takeActions()).writes[0], offset: 4)
-        _ = desk.takeActions()
-        desk.take(Desk.record(0, at: 5, owner: Self.next))
-        #expect(desk.takeActions().isEmpty)
-        #expect(desk.list(Desk.key, in: [0])?.first?.offset == 5)
+        var arbiter = Arbiter.owner()
+        arbiter.put(Arbiter.put(nil), in: 0, as: 1, now: Arbiter.now)
+        arbiter.reported(Arbiter.split(arbiter.takeActions()).writes[0], offset: 4)
+        _ = arbiter.takeActions()
+        arbiter.take(Arbiter.record(0, at: 5, owner: Self.next))
+        #expect(arbiter.takeActions().isEmpty)
+        #expect(arbiter.list(Arbiter.key, in: [0])?.first?.offset == 5)
     }
 
     @Test func `what former owners wrote is put right by whoever reads it first as the owner`() {
-        var desk = RegistrationDesk(writer: 7, seed: 1)
-        desk.assigned(0, logEnd: 4)
-        desk.take(Desk.record(5, at: 0, owner: Self.next, handler: "Lights"))
-        desk.take(Desk.tombstone(at: 1, owner: Self.next))
-        desk.take(Desk.record(6, at: 2, owner: Desk.former))
-        desk.take(Desk.tombstone(at: 3, owner: Desk.former, handler: "Lights"))
-        #expect(desk.takeActions().isEmpty, "it does not own it yet")
-        desk.caughtUp(0, now: Desk.now)
+        var arbiter = RegistrationArbiter(writer: 7, seed: 1)
+        arbiter.assigned(0, logEnd: 4)
+        arbiter.take(Arbiter.record(5, at: 0, owner: Self.next, handler: "Lights"))
+        arbiter.take(Arbiter.tombstone(at: 1, owner: Self.next))
+        arbiter.take(Arbiter.record(6, at: 2, owner: Arbiter.former))
+        arbiter.take(Arbiter.tombstone(at: 3, owner: Arbiter.former, handler: "Lights"))
+        #expect(arbiter.takeActions().isEmpty, "it does not own it yet")
+        arbiter.caughtUp(0, now: Arbiter.now)
         var written: [RegistrationWrite] = []
         var asked: [Int64] = []
-        for action in desk.takeActions() {
+        for action in arbiter.takeActions() {
             switch action {
             case .write(let record): written.append(record)
             case .writeAgain(_, "Lights", _, let offset): asked.append(offset)
@@ -253,28 +258,29 @@ private typealias Desk = `A registration desk`
             }
         }
         #expect(asked == [0] && written.map(\.value) == [nil])
-        #expect(written.map(\.owner) == [Ownership(since: 4, at: Desk.now)])
+        #expect(written.map(\.owner) == [Ownership(since: 4, at: Arbiter.now)])
     }
 
     @Test func `what is put right waits behind nobody, however many writes are under way`() {
-        var desk = Desk.owner(underWayMax: 1)
-        desk.take(Desk.record(18, at: 4))
-        desk.put(Desk.put(1, handler: "Lights"), in: 0, as: 1, now: Desk.now)
-        desk.take(Desk.record(17, at: 5, owner: Desk.former))
-        _ = desk.takeActions()
-        desk.writeAgain(Desk.key, handler: "Garage", partition: 0, offset: 4, value: [1])
-        #expect(Self.repairs(&desk).count == 1)
+        var arbiter = Arbiter.owner(underWayMax: 1)
+        arbiter.take(Arbiter.record(18, at: 4))
+        arbiter.put(Arbiter.put(1, handler: "Lights"), in: 0, as: 1, now: Arbiter.now)
+        arbiter.take(Arbiter.record(17, at: 5, owner: Arbiter.former))
+        _ = arbiter.takeActions()
+        arbiter.writeAgain(Arbiter.key, handler: "Garage", partition: 0, offset: 4, value: [1])
+        #expect(Self.repairs(&arbiter).count == 1)
     }
 
     @Test func `an owner's time begins at the end that it has read, or was told`() {
         for (logEnd, last, since) in [(9, 3, 9), (2, 3, 4), (0, nil, 0)] as [(Int64, Int64?, Int64)]
         {
-            var desk = RegistrationDesk(writer: 7, seed: 1)
-            desk.assigned(0, logEnd: logEnd)
-            if let last { desk.take(Desk.record(1, at: last, handler: "Lights")) }
-            desk.caughtUp(0, now: Desk.now)
-            desk.put(Desk.put(1), in: 0, as: 1, now: Desk.now)
-            #expect(Self.repairs(&desk).map(\.owner) == [Ownership(since: since, at: Desk.now)])
+            var arbiter = RegistrationArbiter(writer: 7, seed: 1)
+            arbiter.assigned(0, logEnd: logEnd)
+            if let last { arbiter.take(Arbiter.record(1, at: last, handler: "Lights")) }
+            arbiter.caughtUp(0, now: Arbiter.now)
+            arbiter.put(Arbiter.put(1), in: 0, as: 1, now: Arbiter.now)
+            #expect(
+                Self.repairs(&arbiter).map(\.owner) == [Ownership(since: since, at: Arbiter.now)])
         }
     }
 }
@@ -315,7 +321,7 @@ private typealias Desk = `A registration desk`
         return Array(#"{"targets":[\#(targets)]}"#.utf8).withUnsafeBytes { bytes in
             do throws(InvalidMember) {
                 let object = try SnapshotReader.object(in: bytes, parser: &parser)
-                _ = try reader.snapshot(object, of: Desk.key, .controls, handler: "Garage")
+                _ = try reader.snapshot(object, of: Arbiter.key, .controls, handler: "Garage")
                 return nil
             } catch { return error.pointer }
         }

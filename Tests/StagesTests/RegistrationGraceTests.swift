@@ -45,13 +45,13 @@ private let start = MonotonicTime.after(.zero)
         ledger.received(second, offset: 0, now: .after(.seconds(1)))
         _ = ledger.committableOffset(second, now: .after(.seconds(1)))
         #expect(oldest() == .after(.seconds(1)), "within its grace period")
-        let hold = ledger.read(first, 0, now: .after(.seconds(2)))
+        let claim = ledger.read(first, 0, now: .after(.seconds(2)))
         _ = ledger.committableOffset(second, now: .after(.seconds(4)))
         #expect(oldest() == .after(.seconds(2)), "held, and the other one is past")
         let later = ledger.read(first, 1, now: .after(.seconds(3)))
         _ = ledger.committableOffset(first, now: .after(.seconds(60)))
         _ = ledger.committableOffset(first, now: .after(.seconds(70)))
-        ledger.release(hold)
+        ledger.release(claim)
         #expect(oldest() == .after(.seconds(3)))
         ledger.close(first)
         #expect(oldest() == nil, "another worker's")
@@ -71,11 +71,11 @@ private let start = MonotonicTime.after(.zero)
         }
         let oldest = ledger.oldestUncommittedReadAt
         #expect(oldest == nil)
-        let hold = ledger.read(assignment, 20, now: .after(.seconds(20)))
+        let claim = ledger.read(assignment, 20, now: .after(.seconds(20)))
         _ = ledger.committableOffset(assignment, now: .after(.seconds(30)))
         let held = ledger.oldestUncommittedReadAt
         #expect(held == .after(.seconds(20)))
-        ledger.release(hold)
+        ledger.release(claim)
     }
 
     @Test func `records that share a mark pass with the last of them, never with the first`() {
@@ -98,10 +98,10 @@ private let start = MonotonicTime.after(.zero)
     @Test func `a claim holds an offset that is past its grace period`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)
-        let hold = ledger.read(assignment, 0)
+        let claim = ledger.read(assignment, 0)
         ledger.received(assignment, offset: 1, now: start)
         let held = ledger.finalCommittableOffset(assignment)
-        ledger.release(hold)
+        ledger.release(claim)
         let free = ledger.finalCommittableOffset(assignment)
         #expect([held, free] == [0, 2])
     }
@@ -109,36 +109,36 @@ private let start = MonotonicTime.after(.zero)
     @Test func `an assignment is drained when all claims are back, within the grace period too`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)
-        let hold = ledger.read(assignment, 0)
+        let claim = ledger.read(assignment, 0)
         let early = ledger.isDrained(assignment)
-        ledger.release(hold)
+        ledger.release(claim)
         let late = ledger.isDrained(assignment)
         #expect(!early)
         #expect(late)
     }
 
-    // MARK: Pins
+    // MARK: Late claims
 
-    @Test func `a pin made within the grace period holds the oldest offset beyond its end`() {
+    @Test func `a claim made within the grace period holds the oldest offset beyond its end`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 4)
         ledger.received(assignment, offset: 4, now: start)
-        let pin = ledger.pinWithinGrace(assignment, now: .after(.seconds(1)))
+        let late = ledger.claimWithinGrace(assignment, now: .after(.seconds(1)))
         let held = ledger.finalCommittableOffset(assignment)
         #expect(held == 4)
-        if let pin { ledger.release(pin) }
+        if let late { ledger.release(late) }
         let free = ledger.finalCommittableOffset(assignment)
         #expect(free == 5)
-        #expect(ledger.holderCount == 0)
+        #expect(ledger.claimCount == 0)
     }
 
-    @Test func `pins of one offset share a holder that ends with the last of them`() {
+    @Test func `late claims of one offset are one claim, which ends with the last reference`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)
         ledger.received(assignment, offset: 0, now: start)
-        let first = ledger.pinWithinGrace(assignment, now: start)
-        let second = ledger.pinWithinGrace(assignment, now: start)
-        #expect(ledger.holderCount == 1)
+        let first = ledger.claimWithinGrace(assignment, now: start)
+        let second = ledger.claimWithinGrace(assignment, now: start)
+        #expect(ledger.claimCount == 1)
         if let first { ledger.release(first) }
         let held = ledger.finalCommittableOffset(assignment)
         if let second { ledger.release(second) }
@@ -146,41 +146,41 @@ private let start = MonotonicTime.after(.zero)
         #expect([held, free] == [0, 1])
     }
 
-    @Test func `a pin is older than the holders of events read before it`() {
+    @Test func `a late claim is older than the claims of events read before it`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)
         ledger.received(assignment, offset: 0, now: start)
         let event = ledger.read(assignment, 1)
-        let pin = ledger.pinWithinGrace(assignment, now: start)
+        let late = ledger.claimWithinGrace(assignment, now: start)
         ledger.checkInvariants()
         ledger.release(event)
         let held = ledger.finalCommittableOffset(assignment)
-        if let pin { ledger.release(pin) }
+        if let late { ledger.release(late) }
         let free = ledger.finalCommittableOffset(assignment)
         #expect([held, free] == [0, 2])
     }
 
-    @Test func `there is nothing to pin past the grace period, nor when the assignment ends`() {
+    @Test func `there is nothing to claim past the grace period, nor when the assignment ends`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)
-        let fresh = ledger.pinWithinGrace(assignment, now: start)
-        let hold = ledger.read(assignment, 0)
+        let fresh = ledger.claimWithinGrace(assignment, now: start)
+        let claim = ledger.read(assignment, 0)
         _ = ledger.committableOffset(assignment, now: start)
-        let past = ledger.pinWithinGrace(assignment, now: .after(.seconds(2)))
+        let past = ledger.claimWithinGrace(assignment, now: .after(.seconds(2)))
         ledger.received(assignment, offset: 1, now: .after(.seconds(2)))
         ledger.close(assignment)
-        let closed = ledger.pinWithinGrace(now: .after(.seconds(2)))
+        let closed = ledger.claimWithinGrace(now: .after(.seconds(2)))
         #expect(fresh == nil)
         #expect(past == nil)
         #expect(closed.isEmpty)
-        ledger.release(hold)
+        ledger.release(claim)
     }
 
-    @Test func `without a grace period there is never anything to pin`() {
+    @Test func `without a grace period there is never anything to claim`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
         let assignment = ledger.open(startOffset: 0)
         ledger.received(assignment, offset: 0, now: start)
-        let pin = ledger.pinWithinGrace(assignment, now: start)
-        #expect(pin == nil)
+        let late = ledger.claimWithinGrace(assignment, now: start)
+        #expect(late == nil)
     }
 }

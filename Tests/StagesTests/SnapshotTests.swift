@@ -48,21 +48,22 @@ private typealias Fixture = AudienceFixture
 
     @Test func `what only the process that wrote the file needed is forgotten`() throws {
         var audience = Fixture.audience()
-        audience.apply(Fixture.registration("a", [ShownRow("t", "walked"), ShownRow("t", "kept")]))
+        audience.apply(
+            Fixture.registration("a", [ShownRow("t", "visited"), ShownRow("t", "kept")]))
         let token = audience.token(named: "t")!
         audience.setPending(token, 77)
-        audience.setCursor(audience.subject(named: "walked")!, true)
+        audience.setCursor(audience.subject(named: "visited")!, true)
         audience.setCursor(audience.subject(named: "kept")!, true)
         audience.apply(Fixture.registration("a", [ShownRow("t", "kept", kind: "other")]))
         audience.reclaimRemoved()
-        let before = (audience.subject(named: "walked"), audience.hasUnusedKinds)
+        let before = (audience.subject(named: "visited"), audience.hasUnusedKinds)
         #expect(before.0 != nil && before.1)
         var loaded = try SnapshotBytes(audience).audience()
         loaded.checkInvariants()
-        let (walked, kept) = (loaded.subject(named: "walked"), loaded.subject(named: "kept")!)
+        let (visited, kept) = (loaded.subject(named: "visited"), loaded.subject(named: "kept")!)
         let (hasCursor, hasUnusedKinds) = (loaded.hasCursor(kept), loaded.hasUnusedKinds)
         let pending = loaded.pending(loaded.token(named: "t")!)
-        #expect(walked == nil && !hasCursor && pending == 0 && hasUnusedKinds)
+        #expect(visited == nil && !hasCursor && pending == 0 && hasUnusedKinds)
         loaded.reclaimKinds()
         loaded.checkInvariants()
         let kinds = loaded.kindNames(of: Fixture.home)

@@ -36,7 +36,7 @@ internal import Testing
             let joined = bench.join(slot, bench.request(event), event)
             #expect(joined == .coalesced)
         }
-        #expect(bench.ledger.holderCount == 1)
+        #expect(bench.ledger.claimCount == 1)
         let held = bench.committableOffset()
         #expect(held == 0)
         #expect(bench.table[slot].content.origin == first.position)
@@ -55,7 +55,7 @@ internal import Testing
             let event = bench.read(partition: partition)
             _ = bench.join(slot, bench.request(event), event)
         }
-        #expect(bench.ledger.holderCount == 3)
+        #expect(bench.ledger.claimCount == 3)
         let held = (0..<3).map { bench.committableOffset(partition: $0) }
         #expect(held == [0, 0, 0])
         _ = bench.take()

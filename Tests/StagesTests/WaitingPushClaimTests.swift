@@ -43,10 +43,10 @@ internal import Testing
         for round in 0..<50 {
             for index in sets.indices {
                 let assignment = assignments[(round + index) % 5]
-                let hold = ledger.read(assignment, ledger.nextOffset(assignment))
-                _ = pool.insert(hold, into: &sets[index])
+                let claim = ledger.read(assignment, ledger.nextOffset(assignment))
+                _ = pool.insert(claim, into: &sets[index])
                 if !expected[index].contains(where: { $0.epoch == assignment.epoch }) {
-                    expected[index].append(hold)
+                    expected[index].append(claim)
                 }
             }
             let emptied = round % 8
@@ -72,7 +72,7 @@ internal import Testing
         _ = bench.join(slot, bench.request(slow), slow)
         let held = bench.committableOffset()
         #expect(held == 0)
-        #expect(bench.ledger.holderCount == 1)
+        #expect(bench.ledger.claimCount == 1)
     }
 
     @Test func `a late claim on an older offset is kept by a push that holds other partitions too`()
@@ -86,7 +86,7 @@ internal import Testing
         _ = bench.join(slot, bench.request(slow), slow)
         let held = [bench.committableOffset(partition: 0), bench.committableOffset(partition: 1)]
         #expect(held == [0, 0])
-        #expect(bench.ledger.holderCount == 2)
+        #expect(bench.ledger.claimCount == 2)
     }
 
     @Test func `a late claim on an older offset is kept by a push in flight`() {
@@ -106,16 +106,16 @@ internal import Testing
         let quick = bench.read()
         let slot = bench.queue(bench.request(quick), quick)
         _ = bench.take()
-        // A walk that a later event has joined: its oldest claim, and the count of its newest event.
+        // A fan-out that a later event has joined: its oldest claim, and the count of its newest event.
         let later = bench.read()
         var request = bench.request(slow)
         request.content.readSequence = later.sequence
         _ = bench.join(slot, request, slow)
-        bench.ledger.release(later.hold)
+        bench.ledger.release(later.claim)
         bench.retry(slot)
         let held = bench.committableOffset()
         #expect(held == 0)
-        #expect(bench.ledger.holderCount == 1)
+        #expect(bench.ledger.claimCount == 1)
     }
 }
 
@@ -133,8 +133,8 @@ internal import Testing
         let slot = bench.queue(bench.request(event), event)
         if isFollowUp { _ = bench.take() }
         for offset in offsets {
-            let row = bench.ledger.holdRow(table, offset: offset)
-            _ = bench.table.join(slot, bench.request(bench.read()), hold: row, &bench.ledger)
+            let row = bench.ledger.claimRow(table, offset: offset)
+            _ = bench.table.join(slot, bench.request(bench.read()), claim: row, &bench.ledger)
             let early = bench.ledger.takeEndedRows()
             #expect(early.isEmpty)
         }

@@ -193,14 +193,16 @@ class Collector(Exports):
                 self.worker.wait_for(outcome, lambda: self.worker.counted(series) > before)
                 for number in range(5):
                     self.push(token, "door-4", traceparent=f"00-{number + 1:032d}-{PARENT}-01")
-                self.assertIn("metrics are not exported; pushes go on", self.worker.printed("worker.log"))
+                self.assertRegex(
+                    self.worker.printed("worker.log"),
+                    "telemetry is not exported; pushes go on .*signal=metrics")
                 if behaviour == "away":
                     self.worker.receive(self.worker.port)
                 self.worker.behave("200")
                 delivered = 'lamplighter_otlp_exports_total{signal="metrics",outcome="delivered"}'
                 before = self.worker.counted(delivered)
                 self.worker.wait_for("exports again", lambda: self.worker.counted(delivered) > before)
-                self.assertIn("metrics are exported again", self.worker.printed("worker.log"))
+                self.assertRegex(self.worker.printed("worker.log"), "telemetry is exported again signal=metrics")
 
     def push_while_a_request_waits(self, token, subject):
         """Fails if each push is accepted only when the collector's request has ended. On a busy machine the

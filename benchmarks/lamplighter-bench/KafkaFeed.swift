@@ -74,7 +74,7 @@ struct KafkaFeed {
     }
 
     /// Fills every partition with large records of events that nobody shows, and waits until the
-    /// group has passed them. The embedded Kafka finds a record by walking over all batches that it
+    /// group has passed them. The embedded Kafka finds a record by reading all batches that it
     /// keeps of a partition, from the oldest: these few take the place of many small ones.
     mutating func displaceSmallBatches() throws {
         let subject = "nobody"

@@ -76,7 +76,8 @@ struct KeyFollower {
         let look = followed[name]!.credential.source.look()
         for problem in look.problems where !followed[name]!.problems.contains(problem) {
             logger.error(
-                "a signing key is unusable: \(problem)", metadata: ["credential": "\(name)"])
+                "a signing key is unusable",
+                metadata: ["credential": "\(name)", "cause": "\(problem)"])
         }
         followed[name]!.problems = look.problems
         for text in look.keys where followed[name]!.numbers[text] == nil {
@@ -101,8 +102,10 @@ struct KeyFollower {
                     teamID: followed[name]!.credential.team, keyID: text.keyID, pem: text.pem.text)
             } catch {
                 logger.error(
-                    "a signing key is unusable: \(error)",
-                    metadata: ["credential": "\(name)", "keyID": "\(text.keyID)"])
+                    "a signing key is unusable",
+                    metadata: [
+                        "credential": "\(name)", "keyID": "\(text.keyID)", "cause": "\(error)",
+                    ])
             }
         }
     }
@@ -149,8 +152,8 @@ struct KeyFollower {
                 tokens.use(key)
                 changed(name, environment)
                 tell(
-                    "APNs accepts another signing key: it replaces \(before) from now on",
-                    name, environment, number)
+                    "APNs accepts another signing key, which is used from now on", name,
+                    environment, number, ["replaces": "\(before)"])
             } else if let again {
                 let wait = (again - clock().monotonic).components.seconds
                 tellOfFailure(trial, name, environment, key, wait: wait)
@@ -159,11 +162,11 @@ struct KeyFollower {
     }
 
     private func tell(
-        _ message: String, _ name: String, _ environment: PushEnvironment, _ number: Int
+        _ message: Logger.Message, _ name: String, _ environment: PushEnvironment, _ number: Int,
+        _ more: Logger.Metadata = [:]
     ) {
-        logger.notice(
-            "\(message)",
-            metadata: metadata(name, environment, followed[name]!.keys[number]!))
+        let ofKey = metadata(name, environment, followed[name]!.keys[number]!)
+        logger.notice(message, metadata: ofKey.merging(more) { $1 })
     }
 
     private func tellOfFailure(
@@ -172,16 +175,15 @@ struct KeyFollower {
     ) {
         var metadata = metadata(name, environment, key)
         metadata["nextTrialSeconds"] = .stringConvertible(wait)
-        let inUse = followed[name]!.credential.tokens[environment]!.keyInUse.keyID
+        metadata["reason"] = "\(trial.reason)"
+        metadata["inUse"] = "\(followed[name]!.credential.tokens[environment]!.keyInUse.keyID)"
         if trial.result == .refused {
             metadata["remedy"] = "\(Self.remedy)"
             logger.error(
-                "APNs refuses another signing key (\(trial.reason)): \(inUse) stays in use",
-                metadata: metadata)
+                "APNs refuses another signing key; the one in use stays", metadata: metadata)
         } else {
             logger.warning(
-                "another signing key could not be tried (\(trial.reason)): \(inUse) stays in use",
-                metadata: metadata)
+                "another signing key could not be tried; the one in use stays", metadata: metadata)
         }
     }
 

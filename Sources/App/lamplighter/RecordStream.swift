@@ -10,7 +10,7 @@ import Logging
 /// Writes many records, up to a rate, and waits until each is acknowledged; for the commands.
 struct RecordStream {
     private let producer: RecordProducer
-    private let pace: Duration?
+    private let interval: Duration?
     private var nextAt = ContinuousClock.now
     private var written = 0
     private(set) var acknowledged = 0
@@ -30,7 +30,7 @@ struct RecordStream {
         producer = try RecordProducer(
             settings: settings, topics: topics,
             logger: ConfigurationOption.logger(configuration.log))
-        pace = rate.map { .seconds(1) / $0 }
+        interval = rate.map { .seconds(1) / $0 }
     }
 
     /// Writes one record, after waiting for its turn and for room in the producer's queue.
@@ -64,8 +64,8 @@ struct RecordStream {
     }
 
     private mutating func waitForTurn() throws {
-        guard let pace else { return }
-        nextAt = max(nextAt + pace, .now)
+        guard let interval else { return }
+        nextAt = max(nextAt + interval, .now)
         while ContinuousClock.now < nextAt {
             try collect()
             let left = nextAt - .now

@@ -38,7 +38,10 @@ struct RunCommand: AsyncParsableCommand, StopsInOrder {
         let log = LiveLog(configuration.log, source: source)
         let logger = log.logger
         logger.notice("starting", metadata: start(configuration, source))
-        for notice in configuration.notices { logger.warning("configuration: \(notice)") }
+        for notice in configuration.notices {
+            logger.warning(
+                "something in the configuration needs attention", metadata: ["notice": "\(notice)"])
+        }
         let worker = try LamplighterWorker(
             configuration: configuration,
             build: ServiceBuild(version: Version.number, commit: Version.commit), source: source,

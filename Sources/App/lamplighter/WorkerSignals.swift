@@ -27,7 +27,7 @@ struct WorkerSignals: Service, CustomStringConvertible {
             switch signal {
             case .sighup: reload()
             case .sigusr1: worker.control.requestReport()
-            default: logger.notice("ignoring signal \(signal)")
+            default: logger.notice("a signal is ignored", metadata: ["signal": "\(signal)"])
             }
         }
     }
@@ -38,7 +38,11 @@ struct WorkerSignals: Service, CustomStringConvertible {
         do throws(InvalidConfiguration) {
             configuration = try options.load()
         } catch {
-            for problem in error.problems { logger.error("not reloaded: \(problem)") }
+            for problem in error.problems {
+                logger.error(
+                    "the configuration to reload has a problem", metadata: ["problem": "\(problem)"]
+                )
+            }
             logger.error(
                 "the configuration is not reloaded: the current one stays in effect",
                 metadata: ["problems": .stringConvertible(error.problems.count)])

@@ -85,12 +85,12 @@ struct ClientContext {
     }
 }
 
-/// Room for the first bytes of the bodies that come with error answers. Grows to one place for
+/// Room for the first bytes of the bodies that come with error answers. Grows to one slot for
 /// each stream that has such an answer at the same time, so to the stream limit at most.
 struct AnswerBodies {
     /// APNs's bodies are under 100 bytes; a proxy's error page is not worth more than this.
     static let bytesMax = 1024
-    private static let placesPerBlock = 16
+    private static let slotsPerBlock = 16
 
     private var blocks: [UnsafeMutablePointer<UInt8>] = []
     private var vacant: [Int32] = []
@@ -109,15 +109,15 @@ struct AnswerBodies {
         stream.pointee.answerBytes = Int32(held + count)
     }
 
-    func address(_ place: Int32) -> UnsafeMutablePointer<UInt8> {
-        let (block, index) = Int(place).quotientAndRemainder(dividingBy: Self.placesPerBlock)
+    func address(_ slot: Int32) -> UnsafeMutablePointer<UInt8> {
+        let (block, index) = Int(slot).quotientAndRemainder(dividingBy: Self.slotsPerBlock)
         return blocks[block] + index * Self.bytesMax
     }
 
-    mutating func release(_ place: inout Int32) {
-        guard place >= 0 else { return }
-        vacant.append(place)
-        place = -1
+    mutating func release(_ slot: inout Int32) {
+        guard slot >= 0 else { return }
+        vacant.append(slot)
+        slot = -1
     }
 
     func free() {
@@ -126,9 +126,9 @@ struct AnswerBodies {
 
     private mutating func reserve() -> Int32 {
         if vacant.isEmpty {
-            let first = Int32(blocks.count * Self.placesPerBlock)
-            blocks.append(.allocate(capacity: Self.placesPerBlock * Self.bytesMax))
-            for index in 0..<Int32(Self.placesPerBlock) { vacant.append(first + index) }
+            let first = Int32(blocks.count * Self.slotsPerBlock)
+            blocks.append(.allocate(capacity: Self.slotsPerBlock * Self.bytesMax))
+            for index in 0..<Int32(Self.slotsPerBlock) { vacant.append(first + index) }
         }
         return vacant.removeLast()
     }

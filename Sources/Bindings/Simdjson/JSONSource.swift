@@ -4,7 +4,7 @@
 internal import CSimdjson
 
 /// Finds in a document's text what its tape does not have: the digits that a number was written with.
-/// It goes forward only, so that whoever asks for one value after another walks the document once.
+/// It goes forward only, so that whoever asks for one value after another goes through the document once.
 struct JSONSource {
     private let tape: UnsafePointer<UInt64>
     private let text: UnsafePointer<UInt8>

@@ -70,7 +70,7 @@ extension JSONValue {
     }
 }
 
-/// Writes values of one document, in their order, and walks the document once for all of them.
+/// Writes values of one document, in their order, and goes through the document once for all of them.
 package struct JSONMinifier {
     private var source: JSONSource
 

@@ -11,7 +11,7 @@ internal import PushModel
 struct ConnectionPool: ~Copyable {
     let settings: PoolSettings
     /// The positions of the pool's connections in the thread's table.
-    let places: Range<Int>
+    let connections: Range<Int>
     var waiting = WaitingPushes()
     private(set) var inFlight = 0
     /// The provider token that this turn sends with; nil if none could be made.
@@ -37,7 +37,7 @@ struct ConnectionPool: ~Copyable {
     var outliers: OutlierDetection
     /// How many connections had faults when they were last judged.
     var ill = 0
-    /// The place of the connection that failed last: among equals another is chosen next.
+    /// The index of the connection that failed last: among equals another is chosen next.
     var lastFailed: Int
     /// Addresses of which a connection was replaced because it failed, and until when others are
     /// preferred.
@@ -54,12 +54,14 @@ struct ConnectionPool: ~Copyable {
     /// one is open.
     static let coldCapacity = 32
 
-    init(settings: PoolSettings, places: Range<Int>, log: ConnectionLog, at now: MonotonicTime) {
+    init(settings: PoolSettings, connections: Range<Int>, log: ConnectionLog, at now: MonotonicTime)
+    {
         precondition(
-            places.count == Self.placesNeeded(settings), "each pool has the places it needs")
+            connections.count == Self.connectionsNeeded(settings),
+            "each pool has the connections it needs")
         precondition(settings.connections.lowerBound > 0, "a pool without a connection")
         self.settings = settings
-        self.places = places
+        self.connections = connections
         self.log = log
         // Pushes to devices are expected, and find a connection. Of channels there may be none.
         usedAt = settings.isForBroadcasts ? now - Self.idleAfter : now
@@ -67,13 +69,13 @@ struct ConnectionPool: ~Copyable {
         backoff = Backoff(
             least: settings.limits.reconnectMin, most: settings.limits.reconnectMax)
         outliers = OutlierDetection(backoff: backoff)
-        lastFailed = places.upperBound - 1
+        lastFailed = connections.upperBound - 1
     }
 
-    /// The places a pool needs: one for each connection of the most, one for each of the fewest
-    /// while replaced connections drain, and two more, so that a series of GOAWAYs leaves the pool
+    /// The entries of the table that a pool needs: one for each connection of the most, one for each of
+    /// the fewest while replaced connections drain, and two more, so that a series of GOAWAYs leaves the pool
     /// with a connection.
-    static func placesNeeded(_ settings: PoolSettings) -> Int {
+    static func connectionsNeeded(_ settings: PoolSettings) -> Int {
         settings.connections.upperBound + settings.connections.lowerBound + 2
     }
 
@@ -130,17 +132,17 @@ struct ConnectionPool: ~Copyable {
         return turned.filter { !isShunned($0) } + turned.filter(isShunned)
     }
 
-    /// The place whose connection carries the least, by `load`, which is nil where none can take a
+    /// The index of the connection that carries the least, by `load`, which is nil where none can take a
     /// push.
     func leastLoaded(_ load: (Int) -> Int?) -> Int? {
         var best: Int?
         var least = Int.max
-        var place = lastFailed
-        for _ in 0..<places.count {
-            place = place &+ 1 == places.upperBound ? places.lowerBound : place &+ 1
-            if let load = load(place), load < least {
+        var index = lastFailed
+        for _ in 0..<connections.count {
+            index = index &+ 1 == connections.upperBound ? connections.lowerBound : index &+ 1
+            if let load = load(index), load < least {
                 least = load
-                best = place
+                best = index
             }
         }
         return best

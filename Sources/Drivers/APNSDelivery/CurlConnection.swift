@@ -6,8 +6,8 @@ internal import Delivery
 internal import LinuxIO
 internal import PushModel
 
-/// One place for a connection of a pool: a multi handle and the easy handles that it has needed so
-/// far, which the next connection in this place reuses. `machine` decides what may happen when.
+/// A connection of a pool, or room for one: a multi handle and the easy handles that it has needed so
+/// far, which the next connection here reuses. `machine` decides what may happen when.
 struct CurlConnection: PooledConnection, ~Copyable {
     let pool: Int
     var health = ConnectionHealth()
@@ -79,9 +79,9 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     mutating func retire() { machine.retired() }
 
-    /// Prepares the place for a new connection and discards the state of the previous one.
+    /// Prepares it for a new connection and discards the state of the previous one.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
-        precondition(isVacant && ends.isEmpty, "its place is taken")
+        precondition(isVacant && ends.isEmpty, "it is not vacant")
         machine = CurlConnectionMachine(limits: limits, at: now, jitter: jitter)
         progressAt = now
         shownTokens = ShownProviderTokens()

@@ -43,8 +43,8 @@ package struct CurlConnectionMachine: Sendable {
     private var heardAt: MonotonicTime
     private var unansweredInARow = 0
 
-    /// libcurl walks every request of a connection at each event of its socket; beyond this many
-    /// the walk costs more than the concurrency gains.
+    /// libcurl looks at every request of a connection at each event of its socket; beyond this many
+    /// that costs more than the concurrency gains.
     package static let requestsMax = 100
     /// Half of HTTP/2's initial window of 65,535 bytes: the server may have read the other half
     /// without having sent a WINDOW_UPDATE. With the window exhausted libcurl 7.88 spins at full

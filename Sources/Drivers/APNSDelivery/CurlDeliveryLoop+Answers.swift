@@ -13,7 +13,7 @@ internal import PushModel
 extension CurlDeliveryLoop {
     mutating func endRequests() {
         for index in connections.indices where !connections[index].ends.isEmpty {
-            connections[index].progressAt = desk.now.monotonic
+            connections[index].progressAt = core.now.monotonic
             for end in connections[index].takeEnds() { ended(index, end) }
             noteConnection(index)
         }
@@ -23,14 +23,14 @@ extension CurlDeliveryLoop {
         let easy = connections[index][end.position]
         let pool = connections[index].pool
         let slot = easy.pointee.tag
-        assert(Int(slot) < desk.slab.slots, "a request ends under a slot that the slab has not")
+        assert(Int(slot) < core.slab.slots, "a request ends under a slot that the slab has not")
         let status = easy.pointee.status
         let isAnswered = status == 200 || (status > 200 && end.code == .ok)
         let requestEnd: CurlConnectionMachine.RequestEnd
         if isAnswered, !easy.pointee.isHTTP2 {
             // This is not APNs, so the fate of the push is unknown.
             requestEnd = .lost
-            desk.unknown(slot)
+            core.unknown(slot)
             http2Refused(pool)
         } else if isAnswered {
             let isAuthenticated = answered(index, end.position, slot: slot, status: status)
@@ -42,12 +42,12 @@ extension CurlDeliveryLoop {
             notSent(index, end, slot: slot)
         }
         if !connections[index].wasCounted, let time = easy.pointee.connectTime {
-            desk.port.counters.connected(after: time)
+            core.port.counters.connected(after: time)
         }
         connections[index].release(end.position)
-        desk.pools[pool].returned(1)
+        core.pools[pool].returned(1)
         connections[index].machine.requestEnded(
-            requestEnd, bytes: Int(desk.slab.push(slot).pointee.bodyBytes), at: desk.now.monotonic)
+            requestEnd, bytes: Int(core.slab.push(slot).pointee.bodyBytes), at: core.now.monotonic)
     }
 
     /// - Returns: whether APNs has accepted the provider token.
@@ -57,23 +57,23 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         guard status != 200 else {
             noteAuthentication(index)
-            connections[index].health.succeeded(1, at: desk.now.monotonic)
-            desk.noteAnswerTime(of: slot, pool: pool)
-            desk.accepted(slot)
+            connections[index].health.succeeded(1, at: core.now.monotonic)
+            core.noteAnswerTime(of: slot, pool: pool)
+            core.accepted(slot)
             return true
         }
         let body = connections[index][position].pointee.withAnswer {
-            AnswerBody($0, parser: &desk.parser)
+            AnswerBody($0, parser: &core.parser)
         }
-        let effect = desk.rejected(
+        let effect = core.rejected(
             slot, status: status,
             retryAfterSeconds: connections[index][position].pointee.retryAfterSeconds, body,
             on: index, of: connections)
-        connections[index].health.succeeded(effect.isFailure ? 0 : 1, at: desk.now.monotonic)
+        connections[index].health.succeeded(effect.isFailure ? 0 : 1, at: core.now.monotonic)
         if effect.isAuthenticated { noteAuthentication(index) }
         if effect.isToLeave {
             if !connections[index].isAuthenticated {
-                desk.holdBackConnects(of: pool, hasReachedAPNs: true)
+                core.holdBackConnects(of: pool, hasReachedAPNs: true)
             }
             connections[index].machine.retired()
         }
@@ -83,21 +83,21 @@ extension CurlDeliveryLoop {
     private mutating func noteAuthentication(_ index: Int) {
         guard !connections[index].isAuthenticated else { return }
         connections[index].isAuthenticated = true
-        desk.pools[connections[index].pool].authenticated()
+        core.pools[connections[index].pool].authenticated()
     }
 
     /// Ends a push that was sent but not answered: its fate is unknown.
     private mutating func unanswered(
         _ index: Int, _ end: MultiHandle.End, slot: PushSlot
     ) -> CurlConnectionMachine.RequestEnd {
-        let isOutlier = desk.failed(.fault, slot, on: index, of: connections)
-        desk.unknown(slot, isOutlier: isOutlier)
+        let isOutlier = core.failed(.fault, slot, on: index, of: connections)
+        core.unknown(slot, isOutlier: isOutlier)
         switch end.code.cause {
         case .timeout:
-            desk.counts.timeouts &+= 1
+            core.counts.timeouts &+= 1
             return .timedOut
         case .streamReset:
-            desk.counts.resets &+= 1
+            core.counts.resets &+= 1
             return .reset
         case .none, .connect, .certificate, .connectionLost, .other:
             // A GOAWAY that excludes this request and a broken connection look the same here.
@@ -113,17 +113,17 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         sendAgain(slot, pool: pool)
         guard !connections[index].multi.isEstablished else { return }
-        desk.count(\.connectFailures, of: pool)
+        core.count(\.connectFailures, of: pool)
         let why = errorText(index, end)
-        desk.holdBackConnects(of: pool, because: why)
+        core.holdBackConnects(of: pool, because: why)
         let isCertificate = end.code.cause == .certificate
-        if isCertificate { desk.count(\.certificatesRefused, of: pool) }
-        desk.pools[pool].log.write(
+        if isCertificate { core.count(\.certificatesRefused, of: pool) }
+        core.pools[pool].log.write(
             isCertificate ? .certificateRefused : .connectFailed, .error,
             "cannot connect: \(why)",
             remedy: isCertificate
                 ? certificateRemedy(index, end) : connectRemedy(index, end),
-            at: desk.now.monotonic)
+            at: core.now.monotonic)
     }
 
     private func certificateRemedy(_ index: Int, _ end: MultiHandle.End) -> String {
@@ -150,20 +150,20 @@ extension CurlDeliveryLoop {
     }
 
     private mutating func http2Refused(_ pool: Int) {
-        desk.count(\.http2Refused, of: pool)
-        desk.holdBackConnects(of: pool, because: "the server does not speak HTTP/2 (ALPN)")
-        desk.pools[pool].log.write(
+        core.count(\.http2Refused, of: pool)
+        core.holdBackConnects(of: pool, because: "the server does not speak HTTP/2 (ALPN)")
+        core.pools[pool].log.write(
             .http2Refused, .error, "the server does not speak HTTP/2 (ALPN)",
             remedy: "check for a TLS-inspecting proxy between here and APNs",
-            at: desk.now.monotonic)
+            at: core.now.monotonic)
     }
 
     /// Notes that the connection broke: once, however many requests were on it.
     private mutating func lost(_ index: Int, _ why: String) {
         guard connections[index].machine.isWanted else { return }
-        desk.count(\.connectionsLost, of: connections[index].pool)
+        core.count(\.connectionsLost, of: connections[index].pool)
         noteLoss(index, why)
-        desk.lostConnection(index, of: connections)
+        core.lostConnection(index, of: connections)
         connections[index].machine.retired()
     }
 
@@ -172,17 +172,17 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         if connections[index].multi.isEstablished, !connections[index].wasCounted {
             connections[index].wasCounted = true
-            desk.count(\.connects, of: pool)
+            core.count(\.connects, of: pool)
         }
         if connections[index].machine.isWanted, connections[index].multi.wantedAnotherConnection {
             connections[index].machine.retired()
-            desk.pools[pool].log.write(
-                .goAway, .info, "the server ended the connection", at: desk.now.monotonic)
+            core.pools[pool].log.write(
+                .goAway, .info, "the server ended the connection", at: core.now.monotonic)
         }
         guard connections[index].machine.isDead else { return }
-        desk.count(\.connectionsLost, of: connections[index].pool)
+        core.count(\.connectionsLost, of: connections[index].pool)
         noteLoss(index, "requests time out and nothing is answered")
-        desk.lostConnection(index, of: connections)
+        core.lostConnection(index, of: connections)
         abandon(index)
     }
 
@@ -191,15 +191,15 @@ extension CurlDeliveryLoop {
         // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
             if connections[index].multi.isEstablished {
-                desk.holdBackConnects(of: pool, hasReachedAPNs: true)
+                core.holdBackConnects(of: pool, hasReachedAPNs: true)
             } else {
-                desk.holdBackConnects(of: pool, because: why)
+                core.holdBackConnects(of: pool, because: why)
             }
         }
         let inFlight = connections[index].machine.requestsInFlight
-        desk.pools[pool].log.write(
+        core.pools[pool].log.write(
             .lost, .warning, "connection lost with \(inFlight) in flight: \(why)",
-            at: desk.now.monotonic)
+            at: core.now.monotonic)
     }
 
     private func errorText(_ index: Int, _ end: MultiHandle.End) -> String {

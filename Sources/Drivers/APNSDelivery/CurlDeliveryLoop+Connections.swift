@@ -9,46 +9,46 @@ internal import PushModel
 /// The life cycle of connections and their sockets, and the deadlines of connections and of waiting
 /// pushes.
 extension CurlDeliveryLoop {
-    /// Prepares a place for a connection; libcurl connects when it gets the first request. Each
+    /// Prepares a vacant entry for a connection; libcurl connects when it gets the first request. Each
     /// pool prepares one at a time: the next follows when that one is in use and pushes still wait.
     mutating func connectWhereNeeded() {
-        guard desk.phase == .running else { return }
-        for pool in desk.pools.indices where !desk.pools[pool].waiting.isEmpty {
-            guard desk.now.monotonic >= desk.pools[pool].connectAt else { continue }
+        guard core.phase == .running else { return }
+        for pool in core.pools.indices where !core.pools[pool].waiting.isEmpty {
+            guard core.now.monotonic >= core.pools[pool].connectAt else { continue }
             var wanted = 0
             var vacant: Int?
             var hasUnused = false
-            for index in desk.pools[pool].places {
+            for index in core.pools[pool].connections {
                 if connections[index].machine.isWanted { wanted += 1 }
                 if connections[index].machine.phase == .cold { hasUnused = true }
                 if connections[index].isVacant { vacant = vacant ?? index }
             }
-            guard !hasUnused, wanted < desk.pools[pool].sizing.wanted, let vacant else {
+            guard !hasUnused, wanted < core.pools[pool].sizing.wanted, let vacant else {
                 continue
             }
-            if let later = desk.budget.take(at: desk.now.monotonic) {
-                desk.pools[pool].connectAt = later
+            if let later = core.budget.take(at: core.now.monotonic) {
+                core.pools[pool].connectAt = later
                 continue
             }
-            let health = desk.presumption(ofPool: pool, connections)
+            let health = core.presumption(ofPool: pool, connections)
             connections[vacant].begin(
-                limits: desk.pools[pool].settings.limits, at: desk.now.monotonic,
-                jitter: Double(desk.random.next(below: 1001)) / 1000)
+                limits: core.pools[pool].settings.limits, at: core.now.monotonic,
+                jitter: Double(core.random.next(below: 1001)) / 1000)
             connections[vacant].health = health
         }
     }
 
     mutating func keepDeadlines() {
         for index in connections.indices where !connections[index].isVacant {
-            if desk.phase != .running || connections[index].machine.isOld(at: desk.now.monotonic) {
+            if core.phase != .running || connections[index].machine.isOld(at: core.now.monotonic) {
                 connections[index].machine.retired()
             }
             // A connect under way may take long, and the requests that wait for it will not be
             // sent.
-            if desk.phase != .running, !connections[index].multi.isEstablished { abandon(index) }
+            if core.phase != .running, !connections[index].multi.isEstablished { abandon(index) }
             if connections[index].machine.isDrained { connections[index].close() }
         }
-        desk.giveBackWaiting()
+        core.giveBackWaiting()
     }
 
     /// Gives every request in flight its outcome at once, because the port is stopping. Waiting
@@ -67,10 +67,10 @@ extension CurlDeliveryLoop {
             let slot = connections[index][position].pointee.tag
             let wasDispatched = connections[index][position].pointee.wasDispatched
             connections[index].release(position)
-            desk.pools[pool].returned(1)
+            core.pools[pool].returned(1)
             if wasDispatched {
-                let isOutlier = desk.failed(.fault, slot, on: index, of: connections)
-                desk.unknown(slot, isOutlier: isOutlier)
+                let isOutlier = core.failed(.fault, slot, on: index, of: connections)
+                core.unknown(slot, isOutlier: isOutlier)
             } else {
                 sendAgain(slot, pool: pool)
             }
@@ -95,22 +95,22 @@ extension CurlDeliveryLoop {
         if change.writes { interest.insert(.write) }
         guard !interest.isEmpty else {
             // The socket is often closed already.
-            try? desk.epoll.remove(change.descriptor)
+            try? core.epoll.remove(change.descriptor)
             return
         }
         do {
             if change.isKnown {
-                try desk.epoll.modify(change.descriptor, for: interest, tag: tag)
+                try core.epoll.modify(change.descriptor, for: interest, tag: tag)
             } else {
-                try desk.epoll.add(change.descriptor, for: interest, tag: tag)
+                try core.epoll.add(change.descriptor, for: interest, tag: tag)
             }
         } catch {
             // The descriptor's number passed from a closed socket to a new one, or epoll still has
             // it.
             if change.isKnown {
-                try? desk.epoll.add(change.descriptor, for: interest, tag: tag)
+                try? core.epoll.add(change.descriptor, for: interest, tag: tag)
             } else {
-                try? desk.epoll.modify(change.descriptor, for: interest, tag: tag)
+                try? core.epoll.modify(change.descriptor, for: interest, tag: tag)
             }
         }
     }

@@ -12,14 +12,14 @@ extension CurlDeliveryLoop {
     private static let chunk = 16
 
     mutating func dispatchAll() {
-        guard desk.phase == .running else { return }
-        for index in desk.pools.indices where !desk.pools[index].waiting.isEmpty {
-            guard desk.pools[index].token != nil else { continue }
-            desk.pools[index].usedAt = desk.now.monotonic
-            for connection in desk.pools[index].places {
-                connections[connection].machine.wanted(at: desk.now.monotonic)
+        guard core.phase == .running else { return }
+        for index in core.pools.indices where !core.pools[index].waiting.isEmpty {
+            guard core.pools[index].token != nil else { continue }
+            core.pools[index].usedAt = core.now.monotonic
+            for connection in core.pools[index].connections {
+                connections[connection].machine.wanted(at: core.now.monotonic)
             }
-            desk.pools[index].waiting.dispatches(at: desk.now.monotonic)
+            core.pools[index].waiting.dispatches(at: core.now.monotonic)
             for part in SendingPart.allCases { dispatch(part, of: index) }
         }
     }
@@ -35,19 +35,19 @@ extension CurlDeliveryLoop {
     /// The first push of this part that has not expired; nil where none of it is to be sent. Expired
     /// ones before it leave their list.
     private mutating func nextWaiting(_ part: SendingPart, of pool: Int) -> PushSlot? {
-        while desk.pools[pool].waiting.most(of: part) > 0 {
-            let slot = desk.pools[pool].waiting[isPatient: part.isPatient].first
-            guard desk.slab.push(slot).pointee.expiresAt <= desk.now.monotonic else { return slot }
-            desk.pools[pool].waiting[isPatient: part.isPatient].remove(slot, desk.places)
-            desk.outcomes.append(PushOutcome(slot: slot, kind: .expired))
+        while core.pools[pool].waiting.most(of: part) > 0 {
+            let slot = core.pools[pool].waiting[isPatient: part.isPatient].first
+            guard core.slab.push(slot).pointee.expiresAt <= core.now.monotonic else { return slot }
+            core.pools[pool].waiting[isPatient: part.isPatient].remove(slot, core.states)
+            core.outcomes.append(PushOutcome(slot: slot, kind: .expired))
         }
         return nil
     }
 
     private func leastLoaded(_ pool: Int, for part: SendingPart, _ slot: PushSlot) -> Int? {
-        let bytes = Int(desk.slab.push(slot).pointee.bodyBytes)
-        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
-        return desk.pools[pool].leastLoaded { [connections] index in
+        let bytes = Int(core.slab.push(slot).pointee.bodyBytes)
+        let isKeptBack = core.pools[pool].waiting.isKeptBack(part, at: core.now.monotonic)
+        return core.pools[pool].leastLoaded { [connections] index in
             guard connections[index].takes(bodyBytes: bytes, isKeptBack: isKeptBack),
                 !connections[index].health.isAvoided
             else { return nil }
@@ -56,39 +56,39 @@ extension CurlDeliveryLoop {
     }
 
     private mutating func send(_ part: SendingPart, of pool: Int, on index: Int) {
-        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
-        let token = desk.pools[pool].token!
+        let isKeptBack = core.pools[pool].waiting.isKeptBack(part, at: core.now.monotonic)
+        let token = core.pools[pool].token!
         connections[index].shownTokens.show(
-            key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
+            key: token.keyGeneration, generation: token.generation, at: core.now.monotonic)
         if connections[index].inFlightCount == 0 {
-            connections[index].health.woken(at: desk.now.monotonic)
+            connections[index].health.woken(at: core.now.monotonic)
         }
         var sent = 0
-        let sentMax = min(Self.chunk, desk.pools[pool].waiting.most(of: part))
+        let sentMax = min(Self.chunk, core.pools[pool].waiting.most(of: part))
         while sent < sentMax, let slot = nextWaiting(part, of: pool) {
-            let bytes = Int(desk.slab.push(slot).pointee.bodyBytes)
+            let bytes = Int(core.slab.push(slot).pointee.bodyBytes)
             guard connections[index].takes(bodyBytes: bytes, isKeptBack: isKeptBack) else { break }
-            desk.pools[pool].waiting[isPatient: part.isPatient].remove(slot, desk.places)
+            core.pools[pool].waiting[isPatient: part.isPatient].remove(slot, core.states)
             let position = connections[index].claim()
             request.compose(
-                slot, of: desk.slab, token: token, on: &connections[index][position].pointee)
+                slot, of: core.slab, token: token, on: &connections[index][position].pointee)
             assert(connections[index].pool == pool, "a push goes to another pool's connection")
             connections[index].multi.add(connections[index][position].pointee)
             connections[index].machine.requestSent(bytes: bytes)
-            desk.places[Int(slot)].since = desk.now.monotonic
+            core.states[Int(slot)].since = core.now.monotonic
             sent &+= 1
         }
-        desk.pools[pool].waiting.sent(sent, of: part)
-        desk.pools[pool].sent(sent)
-        desk.counts.requests &+= UInt64(sent)
+        core.pools[pool].waiting.sent(sent, of: part)
+        core.pools[pool].sent(sent)
+        core.counts.requests &+= UInt64(sent)
         // Adding a request sets libcurl's timer to zero, which starts the request.
-        connections[index].collectEnds(at: desk.now.monotonic)
+        connections[index].collectEnds(at: core.now.monotonic)
     }
 
     /// Queues again a push that was never sent. Its wait counts from when it was taken from the
     /// port: each of its tries is a connect of libcurl's, so a failed connect must not restart the
     /// wait.
     mutating func sendAgain(_ slot: PushSlot, pool: Int) {
-        desk.sendAgain(slot, pool: pool, waitingSince: desk.places[Int(slot)].takenAt)
+        core.sendAgain(slot, pool: pool, waitingSince: core.states[Int(slot)].takenAt)
     }
 }

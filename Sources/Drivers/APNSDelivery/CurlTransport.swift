@@ -16,9 +16,9 @@ package struct CurlTransport: PushTransport {
 
     package init(_ duty: DeliveryDuty) { self.duty = duty }
 
-    package func deliver(at desk: consuming DeliveryDesk) {
+    package func deliver(at core: consuming DeliveryCore) {
         precondition(CurlLibrary.speaksHTTP2, "\(CurlLibrary.version) was built without HTTP/2")
-        var loop = CurlDeliveryLoop(desk: desk)
+        var loop = CurlDeliveryLoop(core: core)
         loop.run()
     }
 }

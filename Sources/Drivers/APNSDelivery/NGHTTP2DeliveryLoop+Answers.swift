@@ -17,7 +17,7 @@ extension NGHTTP2DeliveryLoop {
         for _ in 0..<Self.readsMax {
             switch connections[index].link!.tls.read(into: input) {
             case .bytes(let count):
-                desk.counts.bytesReceived &+= UInt64(count)
+                core.counts.bytesReceived &+= UInt64(count)
                 guard received(index, count) else { return }
             case .wantsRead, .wantsWrite: return
             case .closed: return lost(index, "closed by the server")
@@ -40,7 +40,7 @@ extension NGHTTP2DeliveryLoop {
             sessionFailed(index, error)
             return false
         }
-        connections[index].machine.heard(at: desk.now.monotonic)
+        connections[index].machine.heard(at: core.now.monotonic)
         endStreams(index)
         noteFacts(index)
         return true
@@ -60,7 +60,7 @@ extension NGHTTP2DeliveryLoop {
         for end in ends {
             let slot = end.stream.pointee.tag
             assert(end.stream == streams + Int(slot), "a stream ends under another push's slot")
-            connections[index].inFlight.remove(slot, desk.places)
+            connections[index].inFlight.remove(slot, core.states)
             let status = end.stream.pointee.status
             if status == 200 {
                 // Nothing can follow that would change a 200, so a stream cut after it is accepted.
@@ -68,33 +68,33 @@ extension NGHTTP2DeliveryLoop {
                 authenticated &+= 1
                 succeeded &+= 1
                 accepted = slot
-                desk.accepted(slot)
+                core.accepted(slot)
             } else if end.stream.pointee.isAnswered {
                 answered &+= 1
-                connections[index].health.succeeded(succeeded, at: desk.now.monotonic)
+                connections[index].health.succeeded(succeeded, at: core.now.monotonic)
                 let effect = rejected(index, end.stream)
                 if effect.isAuthenticated { authenticated &+= 1 }
                 succeeded = effect.isFailure ? 0 : 1
             } else if end.isRefused {
-                desk.counts.refused &+= 1
-                desk.pools[pool].sizing.faulted(1)
-                _ = desk.failed(.refusal, slot, on: index, of: connections)
+                core.counts.refused &+= 1
+                core.pools[pool].sizing.faulted(1)
+                _ = core.failed(.refusal, slot, on: index, of: connections)
                 sendAgain(slot, pool: pool)
             } else {
-                desk.counts.resets &+= 1
+                core.counts.resets &+= 1
                 unanswered(slot, index)
             }
         }
-        if let accepted { desk.noteAnswerTime(of: accepted, pool: pool) }
+        if let accepted { core.noteAnswerTime(of: accepted, pool: pool) }
         if answered > 0 {
-            connections[index].health.succeeded(succeeded, at: desk.now.monotonic)
+            connections[index].health.succeeded(succeeded, at: core.now.monotonic)
         }
-        desk.pools[pool].returned(ends.count)
+        core.pools[pool].returned(ends.count)
         connections[index].machine.streamsEnded(
             ends.count, answered: answered, authenticated: authenticated)
         if authenticated > 0, !connections[index].isAuthenticated {
             connections[index].isAuthenticated = true
-            desk.pools[pool].authenticated()
+            core.pools[pool].authenticated()
         }
         connections[index].link!.session.forgetEnds()
     }
@@ -103,24 +103,24 @@ extension NGHTTP2DeliveryLoop {
     /// stopping, or its connection ended. The head of the answer may have arrived: a 200 counts,
     /// whatever would have followed.
     mutating func leftOpen(_ slot: PushSlot, _ index: Int) {
-        if streams[Int(slot)].status == 200 { desk.accepted(slot) } else { unanswered(slot, index) }
+        if streams[Int(slot)].status == 200 { core.accepted(slot) } else { unanswered(slot, index) }
     }
 
     private mutating func unanswered(_ slot: PushSlot, _ index: Int) {
-        let isOutlier = desk.failed(.fault, slot, on: index, of: connections)
-        desk.unknown(slot, isOutlier: isOutlier)
+        let isOutlier = core.failed(.fault, slot, on: index, of: connections)
+        core.unknown(slot, isOutlier: isOutlier)
     }
 
     /// Handles an answer other than 200.
     private mutating func rejected(
         _ index: Int, _ stream: UnsafeMutablePointer<ClientStream>
-    ) -> DeliveryDesk.AnswerEffect {
+    ) -> DeliveryCore.AnswerEffect {
         let slot = stream.pointee.tag
         let status = stream.pointee.status
         let body = connections[index].link!.session.withAnswerBody(of: stream) {
-            AnswerBody(UnsafeRawBufferPointer($0), parser: &desk.parser)
+            AnswerBody(UnsafeRawBufferPointer($0), parser: &core.parser)
         }
-        let effect = desk.rejected(
+        let effect = core.rejected(
             slot, status: status, retryAfterSeconds: stream.pointee.retryAfterSeconds, body,
             on: index, of: connections)
         if effect.isToLeave { connections[index].machine.retired() }
@@ -132,7 +132,7 @@ extension NGHTTP2DeliveryLoop {
         let pool = connections[index].pool
         if connections[index].link!.session.takeSettings() {
             let announced = connections[index].link!.session.announcedStreamLimit
-            connections[index].machine.settingsArrived(announced: announced, at: desk.now.monotonic)
+            connections[index].machine.settingsArrived(announced: announced, at: core.now.monotonic)
             if let least = connections[index].link!.session.takeLeastTableLimit() {
                 connections[index].headers!.tableLimitChanged(to: least)
             }
@@ -143,12 +143,12 @@ extension NGHTTP2DeliveryLoop {
             connections[index].machine.pingAnswered()
         }
         guard let goAway = connections[index].link!.session.takeGoAway() else { return }
-        desk.count(\.goAways, of: pool)
+        core.count(\.goAways, of: pool)
         connections[index].machine.retired()
-        let body = goAway.debugData.withUnsafeBytes { AnswerBody($0, parser: &desk.parser) }
+        let body = goAway.debugData.withUnsafeBytes { AnswerBody($0, parser: &core.parser) }
         let reason = body.unknownReason ?? (body.reason == .none ? "no reason" : body.reason.name)
-        desk.pools[pool].log.write(
+        core.pools[pool].log.write(
             .goAway, goAway.errorCode == 0 ? .info : .warning,
-            "GOAWAY: \(reason), error \(goAway.errorCode)", at: desk.now.monotonic)
+            "GOAWAY: \(reason), error \(goAway.errorCode)", at: core.now.monotonic)
     }
 }

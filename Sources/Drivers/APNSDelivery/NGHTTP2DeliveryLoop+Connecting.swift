@@ -14,18 +14,18 @@ extension NGHTTP2DeliveryLoop {
     private static let addressesMax = 4
 
     mutating func connectWhereNeeded() {
-        guard desk.phase == .running else { return }
-        for pool in desk.pools.indices
-        where desk.pools[pool].wantsConnections(at: desk.now.monotonic) {
-            var missing = desk.pools[pool].sizing.wanted
-            for index in desk.pools[pool].places where connections[index].machine.isWanted {
+        guard core.phase == .running else { return }
+        for pool in core.pools.indices
+        where core.pools[pool].wantsConnections(at: core.now.monotonic) {
+            var missing = core.pools[pool].sizing.wanted
+            for index in core.pools[pool].connections where connections[index].machine.isWanted {
                 missing -= 1
             }
-            for index in desk.pools[pool].places where missing > 0 {
-                guard desk.now.monotonic >= desk.pools[pool].connectAt else { break }
+            for index in core.pools[pool].connections where missing > 0 {
+                guard core.now.monotonic >= core.pools[pool].connectAt else { break }
                 guard connections[index].stage == .vacant else { continue }
-                if let later = desk.budget.take(at: desk.now.monotonic) {
-                    desk.pools[pool].connectAt = later
+                if let later = core.budget.take(at: core.now.monotonic) {
+                    core.pools[pool].connectAt = later
                     break
                 }
                 connect(index)
@@ -35,11 +35,11 @@ extension NGHTTP2DeliveryLoop {
     }
 
     private mutating func connect(_ index: Int) {
-        let settings = desk.pools[connections[index].pool].settings
-        let health = desk.presumption(ofPool: connections[index].pool, connections)
+        let settings = core.pools[connections[index].pool].settings
+        let health = core.presumption(ofPool: connections[index].pool, connections)
         connections[index].begin(
-            limits: settings.limits, at: desk.now.monotonic,
-            jitter: Double(desk.random.next(below: 1001)) / 1000)
+            limits: settings.limits, at: core.now.monotonic,
+            jitter: Double(core.random.next(below: 1001)) / 1000)
         connections[index].health = health
         lookupsOwed += 1
         resolver.resolve(
@@ -51,14 +51,15 @@ extension NGHTTP2DeliveryLoop {
         precondition(lookupsOwed > 0, "the resolver answers what nobody has asked")
         lookupsOwed -= 1
         let index = Int(answer.tag >> 32)
-        precondition(connections.indices.contains(index), "the answer names a place there is not")
+        precondition(
+            connections.indices.contains(index), "the answer names a connection there is not")
         guard connections[index].stage == .resolving,
             connections[index].attempt == UInt32(truncatingIfNeeded: answer.tag)
         else { return }
         let pool = connections[index].pool
         do {
-            let addresses = desk.pools[pool].turn(
-                try answer.result.get(), at: desk.now.monotonic)
+            let addresses = core.pools[pool].turn(
+                try answer.result.get(), at: core.now.monotonic)
             connections[index].otherAddresses = addresses.prefix(Self.addressesMax)
             connectToNextAddress(index)
         } catch {
@@ -82,7 +83,7 @@ extension NGHTTP2DeliveryLoop {
     /// process's connect budget allows it now.
     private mutating func addressFailed(_ index: Int, _ why: String) {
         if !connections[index].otherAddresses.isEmpty,
-            desk.budget.take(at: desk.now.monotonic) != nil
+            core.budget.take(at: core.now.monotonic) != nil
         {
             connections[index].otherAddresses = []
         }
@@ -93,7 +94,7 @@ extension NGHTTP2DeliveryLoop {
     /// budget is spent, this one is given more time.
     mutating func addressIsLate(_ index: Int) {
         assert(connections[index].stage == .connecting, "an address is late that is not tried")
-        if let later = desk.budget.take(at: desk.now.monotonic) {
+        if let later = core.budget.take(at: core.now.monotonic) {
             connections[index].nextAddressAt = later
         } else {
             giveUpAddress(index, "no answer yet")
@@ -109,29 +110,29 @@ extension NGHTTP2DeliveryLoop {
     private mutating func open(_ index: Int, _ address: SocketAddress) throws {
         let pool = connections[index].pool
         precondition(connections[index].link == nil, "a connection is made over another")
-        let context = try desk.pools[pool].trust(at: desk.now.monotonic)
+        let context = try core.pools[pool].trust(at: core.now.monotonic)
         let socket = try Socket.connecting(to: address)
-        try desk.epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
+        try core.epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
         let tls = TLSStream(
             context: context, descriptor: socket.descriptor,
-            serverName: desk.pools[pool].settings.serverName)
+            serverName: core.pools[pool].settings.serverName)
         connections[index].link = PushConnection.Link(
             socket: socket, tls: tls, session: ClientSession(), interest: .write)
         connections[index].address = address
         connections[index].nextAddressAt =
             connections[index].otherAddresses.isEmpty
             ? .distantFuture
-            : desk.now.monotonic
-                + desk.pools[pool].settings.limits.connectTimeout / Self.addressesMax
+            : core.now.monotonic
+                + core.pools[pool].settings.limits.connectTimeout / Self.addressesMax
         connections[index].headers = RequestHeaders(
             constants: constants,
-            isForBroadcasts: desk.pools[pool].settings.isForBroadcasts)
+            isForBroadcasts: core.pools[pool].settings.isForBroadcasts)
         connections[index].stage = .connecting
     }
 
     /// Handles an event that epoll reports on the connection.
     mutating func ready(_ index: Int, _ event: Epoll.Event) {
-        precondition(connections.indices.contains(index), "epoll names a place that there is not")
+        precondition(connections.indices.contains(index), "epoll names a connection there is not")
         switch connections[index].stage {
         case .vacant, .resolving: break
         case .connecting:
@@ -159,7 +160,7 @@ extension NGHTTP2DeliveryLoop {
                     index, "TLS: \(error)",
                     remedy: "check that the endpoint is APNs, not a proxy or an HTTP/1.1 server")
             }
-            desk.count(\.certificatesRefused, of: connections[index].pool)
+            core.count(\.certificatesRefused, of: connections[index].pool)
             connectFailed(
                 index, "TLS: \(error)", kind: .certificateRefused,
                 remedy: CertificateAdvice.remedy(verifyResult: error.verifyResult))
@@ -169,20 +170,20 @@ extension NGHTTP2DeliveryLoop {
     private mutating func established(_ index: Int) {
         assert(connections[index].stage == .handshaking, "established without a handshake")
         guard connections[index].link!.tls.negotiatedProtocol == "h2" else {
-            desk.count(\.http2Refused, of: connections[index].pool)
+            core.count(\.http2Refused, of: connections[index].pool)
             return connectFailed(
                 index, "the server does not speak HTTP/2 (ALPN)", kind: .http2Refused,
                 remedy: "check for a TLS-inspecting proxy between here and APNs")
         }
-        desk.count(\.connects, of: connections[index].pool)
-        desk.port.counters.connected(
-            after: desk.now.monotonic - connections[index].machine.startedAt)
+        core.count(\.connects, of: connections[index].pool)
+        core.port.counters.connected(
+            after: core.now.monotonic - connections[index].machine.startedAt)
         connections[index].stage = .established
-        connections[index].machine.connected(at: desk.now.monotonic)
+        connections[index].machine.connected(at: core.now.monotonic)
         let version = connections[index].link!.tls.version
-        desk.pools[connections[index].pool].log.write(
+        core.pools[connections[index].pool].log.write(
             .connected, .info, "connected to \(connections[index].address!), \(version)",
-            at: desk.now.monotonic)
+            at: core.now.monotonic)
         watch(index, for: .read)
         // The server may have sent its SETTINGS with the end of the handshake.
         read(index)
@@ -192,7 +193,7 @@ extension NGHTTP2DeliveryLoop {
         guard connections[index].link!.interest != interest else { return }
         connections[index].link!.interest = interest
         do {
-            try desk.epoll.modify(connections[index].descriptor, for: interest, tag: UInt64(index))
+            try core.epoll.modify(connections[index].descriptor, for: interest, tag: UInt64(index))
         } catch {
             // This fails only for lack of kernel memory, and no event of the connection would come
             // again.
@@ -209,10 +210,10 @@ extension NGHTTP2DeliveryLoop {
     ) {
         let pool = connections[index].pool
         assert(connections[index].stage != .established, "a connect fails that has succeeded")
-        desk.count(\.connectFailures, of: pool)
-        desk.holdBackConnects(of: pool, because: text)
-        desk.pools[pool].log.write(
-            kind, .error, "cannot connect: \(text)", remedy: remedy, at: desk.now.monotonic)
+        core.count(\.connectFailures, of: pool)
+        core.holdBackConnects(of: pool, because: text)
+        core.pools[pool].log.write(
+            kind, .error, "cannot connect: \(text)", remedy: remedy, at: core.now.monotonic)
         vacate(index)
     }
 
@@ -225,20 +226,20 @@ extension NGHTTP2DeliveryLoop {
         }
         let inFlight = connections[index].inFlight.count
         if inFlight > 0 {
-            desk.count(\.connectionsLost, of: pool)
-            desk.pools[pool].log.write(
+            core.count(\.connectionsLost, of: pool)
+            core.pools[pool].log.write(
                 .lost, .warning, "connection lost with \(inFlight) in flight: \(why)",
-                at: desk.now.monotonic)
+                at: core.now.monotonic)
         }
         giveBackInFlight(index)
-        if inFlight > 0 { desk.lostConnection(index, of: connections) }
+        if inFlight > 0 { core.lostConnection(index, of: connections) }
         // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
-            desk.holdBackConnects(of: pool, hasReachedAPNs: true)
+            core.holdBackConnects(of: pool, hasReachedAPNs: true)
             if inFlight == 0 {
-                desk.pools[pool].log.write(
+                core.pools[pool].log.write(
                     .lost, .warning, "connection lost before its first answer: \(why)",
-                    at: desk.now.monotonic)
+                    at: core.now.monotonic)
             }
         }
         vacate(index)
@@ -246,9 +247,9 @@ extension NGHTTP2DeliveryLoop {
 
     private mutating func giveBackInFlight(_ index: Int) {
         let pool = connections[index].pool
-        desk.pools[pool].returned(connections[index].inFlight.count)
+        core.pools[pool].returned(connections[index].inFlight.count)
         // The newest comes first, since each push that is sent again goes to the head of the queue.
-        while let slot = connections[index].inFlight.popLast(desk.places) {
+        while let slot = connections[index].inFlight.popLast(core.states) {
             if connections[index].wasNeverSent(streams + Int(slot)) {
                 sendAgain(slot, pool: pool)
             } else {
@@ -262,12 +263,12 @@ extension NGHTTP2DeliveryLoop {
         if connections[index].stage == .established {
             connections[index].link!.session.goAway()
             // An error is ignored: the server then learns it from the closed connection.
-            _ = try? connections[index].flush(partly: true, bytes: &desk.counts.bytesSent)
+            _ = try? connections[index].flush(partly: true, bytes: &core.counts.bytesSent)
             connections[index].link!.tls.close()
             // Nothing was ever accepted on it, so an immediate successor would fare no better.
             if !connections[index].isAuthenticated {
                 let pool = connections[index].pool
-                desk.holdBackConnects(of: pool, hasReachedAPNs: true)
+                core.holdBackConnects(of: pool, hasReachedAPNs: true)
             }
         }
         vacate(index)
@@ -284,7 +285,7 @@ extension NGHTTP2DeliveryLoop {
     private mutating func dropLink(_ index: Int) {
         guard connections[index].link != nil else { return }
         // Closing the only descriptor of a socket removes it from the set as well.
-        try? desk.epoll.remove(connections[index].descriptor)
+        try? core.epoll.remove(connections[index].descriptor)
         connections[index].link = nil
         connections[index].headers = nil
     }

@@ -12,39 +12,39 @@ extension NGHTTP2DeliveryLoop {
         for index in connections.indices where connections[index].stage != .vacant {
             if connections[index].stage == .established { timeOutRequests(index) }
             if connections[index].stage == .connecting,
-                desk.now.monotonic >= connections[index].nextAddressAt
+                core.now.monotonic >= connections[index].nextAddressAt
             {
                 addressIsLate(index)
             }
-            switch connections[index].machine.due(at: desk.now.monotonic) {
+            switch connections[index].machine.due(at: core.now.monotonic) {
             case .nothing: break
             case .ping: ping(index)
             case .retire: connections[index].machine.retired()
             case .abort(let reason): lost(index, reason.rawValue)
             }
         }
-        desk.giveBackWaiting()
+        core.giveBackWaiting()
     }
 
     mutating func ping(_ index: Int) {
         assert(connections[index].stage == .established, "a PING before there is HTTP/2")
         connections[index].link!.session.ping()
-        connections[index].machine.pingSent(at: desk.now.monotonic)
+        connections[index].machine.pingSent(at: core.now.monotonic)
     }
 
     /// Gives requests without an answer in time their outcome. They are listed in the order they
     /// were sent, so only the first has to be checked.
     private mutating func timeOutRequests(_ index: Int) {
         let pool = connections[index].pool
-        let limit = desk.now.monotonic - desk.pools[pool].settings.limits.requestTimeout
+        let limit = core.now.monotonic - core.pools[pool].settings.limits.requestTimeout
         while !connections[index].inFlight.isEmpty {
             let slot = connections[index].inFlight.first
-            guard desk.places[Int(slot)].since <= limit else { return }
-            connections[index].inFlight.remove(slot, desk.places)
+            guard core.states[Int(slot)].since <= limit else { return }
+            connections[index].inFlight.remove(slot, core.states)
             connections[index].link!.session.abandon(streams + Int(slot))
             connections[index].machine.streamTimedOut()
-            desk.pools[pool].returned(1)
-            desk.counts.timeouts &+= 1
+            core.pools[pool].returned(1)
+            core.counts.timeouts &+= 1
             leftOpen(slot, index)
         }
     }
@@ -53,7 +53,7 @@ extension NGHTTP2DeliveryLoop {
     /// connections that have nothing more to do.
     mutating func endTurn() {
         for index in connections.indices where connections[index].stage != .vacant {
-            if desk.phase != .running { connections[index].machine.retired() }
+            if core.phase != .running { connections[index].machine.retired() }
             if connections[index].stage == .established {
                 flush(index, partly: true)
                 guard connections[index].stage == .established else { continue }
@@ -71,32 +71,32 @@ extension NGHTTP2DeliveryLoop {
     func nextDeadline() -> MonotonicTime {
         var next = MonotonicTime.distantFuture
         for index in connections.indices where connections[index].stage != .vacant {
-            if connections[index].hasMoreToRead { return desk.now.monotonic }
+            if connections[index].hasMoreToRead { return core.now.monotonic }
             next = min(next, connections[index].machine.nextDeadline)
             if connections[index].stage == .connecting {
                 next = min(next, connections[index].nextAddressAt)
             }
             guard !connections[index].inFlight.isEmpty else { continue }
-            let oldest = desk.places[Int(connections[index].inFlight.first)].since
+            let oldest = core.states[Int(connections[index].inFlight.first)].since
             let pool = connections[index].pool
-            next = min(next, oldest + desk.pools[pool].settings.limits.requestTimeout)
+            next = min(next, oldest + core.pools[pool].settings.limits.requestTimeout)
         }
-        guard desk.phase == .running else { return next }
-        for pool in desk.pools.indices
-        where desk.pools[pool].connectAt > desk.now.monotonic
-            && desk.pools[pool].wantsConnections(at: desk.now.monotonic)
+        guard core.phase == .running else { return next }
+        for pool in core.pools.indices
+        where core.pools[pool].connectAt > core.now.monotonic
+            && core.pools[pool].wantsConnections(at: core.now.monotonic)
         {
-            next = min(next, desk.pools[pool].connectAt)
+            next = min(next, core.pools[pool].connectAt)
         }
-        return min(next, desk.nextGiveBack())
+        return min(next, core.nextGiveBack())
     }
 
     /// Gives every push in flight its outcome at once, because the port is stopping. Waiting pushes
     /// get theirs from `giveBackWaiting`.
     mutating func abandonEverything() {
         for index in connections.indices where connections[index].stage != .vacant {
-            while let slot = connections[index].inFlight.popFirst(desk.places) {
-                desk.pools[connections[index].pool].returned(1)
+            while let slot = connections[index].inFlight.popFirst(core.states) {
+                core.pools[connections[index].pool].returned(1)
                 connections[index].link!.session.abandon(streams + Int(slot))
                 leftOpen(slot, index)
             }

@@ -13,19 +13,19 @@ extension NGHTTP2DeliveryLoop {
     private static let chunk = 32
 
     mutating func dispatchAll() {
-        guard desk.phase == .running else { return }
-        desk.refreshTokens(for: connections)
-        for index in desk.pools.indices where !desk.pools[index].waiting.isEmpty {
-            desk.pools[index].usedAt = desk.now.monotonic
-            guard desk.pools[index].token != nil else { continue }
+        guard core.phase == .running else { return }
+        core.refreshTokens(for: connections)
+        for index in core.pools.indices where !core.pools[index].waiting.isEmpty {
+            core.pools[index].usedAt = core.now.monotonic
+            guard core.pools[index].token != nil else { continue }
             pingSilentConnections(of: index)
-            desk.pools[index].waiting.dispatches(at: desk.now.monotonic)
+            core.pools[index].waiting.dispatches(at: core.now.monotonic)
             for part in SendingPart.allCases { dispatch(part, of: index) }
         }
     }
 
     private mutating func dispatch(_ part: SendingPart, of pool: Int) {
-        while desk.pools[pool].waiting.most(of: part) > 0,
+        while core.pools[pool].waiting.most(of: part) > 0,
             let connection = leastLoaded(of: pool, for: part)
         {
             send(part, of: pool, on: connection)
@@ -33,15 +33,15 @@ extension NGHTTP2DeliveryLoop {
     }
 
     private mutating func pingSilentConnections(of pool: Int) {
-        for index in desk.pools[pool].places
-        where connections[index].machine.wantsPing(at: desk.now.monotonic) {
+        for index in core.pools[pool].connections
+        where connections[index].machine.wantsPing(at: core.now.monotonic) {
             ping(index)
         }
     }
 
     private func leastLoaded(of pool: Int, for part: SendingPart) -> Int? {
-        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
-        return desk.pools[pool].leastLoaded { [connections] index in
+        let isKeptBack = core.pools[pool].waiting.isKeptBack(part, at: core.now.monotonic)
+        return core.pools[pool].leastLoaded { [connections] index in
             guard connections[index].streamsFree(isKeptBack) > 0, connections[index].hasRoom,
                 !connections[index].health.isAvoided
             else { return nil }
@@ -52,24 +52,24 @@ extension NGHTTP2DeliveryLoop {
 
     /// Sends the pool's next pushes on a connection, as far as its streams and its room allow.
     private mutating func send(_ part: SendingPart, of pool: Int, on index: Int) {
-        let isKeptBack = desk.pools[pool].waiting.isKeptBack(part, at: desk.now.monotonic)
+        let isKeptBack = core.pools[pool].waiting.isKeptBack(part, at: core.now.monotonic)
         let openedMax = min(
             Self.chunk, connections[index].streamsFree(isKeptBack),
-            desk.pools[pool].waiting.most(of: part))
+            core.pools[pool].waiting.most(of: part))
         assert(openedMax > 0 && connections[index].pool == pool, "no stream of the pool is free")
-        let token = desk.pools[pool].token!
+        let token = core.pools[pool].token!
         let authorization = Authorization(token)
         connections[index].shownTokens.show(
-            key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
+            key: token.keyGeneration, generation: token.generation, at: core.now.monotonic)
         var opened = 0
         var failure: HTTP2Error?
-        var waiting = desk.pools[pool].waiting[isPatient: part.isPatient]
+        var waiting = core.pools[pool].waiting[isPatient: part.isPatient]
         while opened < openedMax, connections[index].hasRoom,
-            let slot = waiting.popFirst(desk.places)
+            let slot = waiting.popFirst(core.states)
         {
-            let push = UnsafePointer(desk.slab.push(slot))
-            if push.pointee.expiresAt <= desk.now.monotonic {
-                desk.outcomes.append(PushOutcome(slot: slot, kind: .expired))
+            let push = UnsafePointer(core.slab.push(slot))
+            if push.pointee.expiresAt <= core.now.monotonic {
+                core.outcomes.append(PushOutcome(slot: slot, kind: .expired))
                 continue
             }
             let stream = streams + Int(slot)
@@ -77,26 +77,26 @@ extension NGHTTP2DeliveryLoop {
                 tag: slot, body: push.pointee.body, bodyBytes: Int(push.pointee.bodyBytes))
             do {
                 try connections[index].submit(
-                    push, token: desk.slab.token(slot), authorization: authorization,
+                    push, token: core.slab.token(slot), authorization: authorization,
                     stream: stream, constants: constants)
             } catch {
                 failure = error
-                waiting.prepend(slot, desk.places)
+                waiting.prepend(slot, core.states)
                 break
             }
-            desk.places[Int(slot)].since = desk.now.monotonic
-            connections[index].inFlight.append(slot, desk.places)
+            core.states[Int(slot)].since = core.now.monotonic
+            connections[index].inFlight.append(slot, core.states)
             opened &+= 1
         }
-        desk.pools[pool].waiting[isPatient: part.isPatient] = waiting
-        desk.pools[pool].waiting.sent(opened, of: part)
+        core.pools[pool].waiting[isPatient: part.isPatient] = waiting
+        core.pools[pool].waiting.sent(opened, of: part)
         withExtendedLifetime(token) {}
         if connections[index].machine.streamsInFlight == 0 {
-            connections[index].health.woken(at: desk.now.monotonic)
+            connections[index].health.woken(at: core.now.monotonic)
         }
         connections[index].machine.streamsOpened(opened)
-        desk.pools[pool].sent(opened)
-        desk.counts.requests &+= UInt64(opened)
+        core.pools[pool].sent(opened)
+        core.counts.requests &+= UInt64(opened)
         if let failure { sessionFailed(index, failure) } else { flush(index, partly: false) }
     }
 
@@ -105,7 +105,7 @@ extension NGHTTP2DeliveryLoop {
     mutating func flush(_ index: Int, partly: Bool) {
         do {
             let progress = try connections[index].flush(
-                partly: partly, bytes: &desk.counts.bytesSent)
+                partly: partly, bytes: &core.counts.bytesSent)
             // Writing also ends streams: those that were cancelled or answered early.
             endStreams(index)
             if case .failed(let error) = progress { lost(index, error.description) }
@@ -121,13 +121,13 @@ extension NGHTTP2DeliveryLoop {
             connections[index].machine.retired()
             return
         }
-        _ = try? connections[index].flush(partly: true, bytes: &desk.counts.bytesSent)
+        _ = try? connections[index].flush(partly: true, bytes: &core.counts.bytesSent)
         endStreams(index)
         lost(index, error.description)
     }
 
     /// Queues again a push that was provably not processed. Its wait starts over.
     mutating func sendAgain(_ slot: PushSlot, pool: Int) {
-        desk.sendAgain(slot, pool: pool, waitingSince: desk.now.monotonic)
+        core.sendAgain(slot, pool: pool, waitingSince: core.now.monotonic)
     }
 }

@@ -12,10 +12,10 @@ package struct NGHTTP2Transport: PushTransport {
 
     package init(_ duty: DeliveryDuty) { self.duty = duty }
 
-    package func deliver(at desk: consuming DeliveryDesk) {
+    package func deliver(at core: consuming DeliveryCore) {
         // OpenSSL writes with write(2): a vanished peer must raise an error, not a signal.
         BrokenPipe.ignoreSignal()
-        var loop = NGHTTP2DeliveryLoop(desk: desk, lookUp: lookUp)
+        var loop = NGHTTP2DeliveryLoop(core: core, lookUp: lookUp)
         loop.run()
     }
 }

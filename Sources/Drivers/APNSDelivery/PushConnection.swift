@@ -7,7 +7,7 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// One place for a connection of a pool, and the connection in it if there is one. It moves bytes
+/// A connection of a pool, or room for one. It moves bytes
 /// and knows its requests; `machine` decides what may happen when.
 struct PushConnection: PooledConnection, ~Copyable {
     enum Stage {
@@ -46,7 +46,7 @@ struct PushConnection: PooledConnection, ~Copyable {
     /// How the addresses before this one failed, for the log.
     var unreachable: [String] = []
     var inFlight = SlotList()
-    /// Counts the connections in this place, so that a resolver's answer to an earlier one is
+    /// Counts the connections here, so that a resolver's answer to an earlier one is
     /// recognised.
     var attempt: UInt32 = 0
     var shownTokens = ShownProviderTokens()
@@ -62,7 +62,7 @@ struct PushConnection: PooledConnection, ~Copyable {
     /// Whether the last write ended because the socket took no more.
     private(set) var isBlocked = false
 
-    /// The output buffer, allocated for the first connection in this place: most places never have
+    /// The output buffer, allocated for the first connection here: most entries never have
     /// one.
     private var output: UnsafeMutableRawPointer!
     private var outputStart = 0
@@ -82,7 +82,7 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     deinit { output?.deallocate() }
 
-    /// Prepares the place for a new connection and discards the state of the previous one.
+    /// Prepares it for a new connection and discards the state of the previous one.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         precondition(stage == .vacant && inFlight.isEmpty, "its place is taken")
         precondition(link == nil, "the connection before is still there")

@@ -19,8 +19,8 @@ package protocol PushTransport: Sendable {
 
     var duty: DeliveryDuty { get }
 
-    /// Delivers until the desk's port is draining or stopping and nothing is left.
-    func deliver(at desk: consuming DeliveryDesk)
+    /// Delivers until the core's port is draining or stopping and nothing is left.
+    func deliver(at core: consuming DeliveryCore)
 }
 
 extension PushTransport {
@@ -36,7 +36,7 @@ extension PushTransport {
     /// push has its outcome.
     package func run() {
         do {
-            deliver(at: try DeliveryDesk(duty))
+            deliver(at: try DeliveryCore(duty))
         } catch {
             // The process is out of descriptors. Without epoll nothing can be delivered.
             fatalError("delivery cannot start: \(error)")

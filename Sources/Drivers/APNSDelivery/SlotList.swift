@@ -4,9 +4,9 @@
 internal import Delivery
 internal import PushModel
 
-/// What a delivery thread keeps of each push it has. There is one place per slot of the slab, at a
+/// What a delivery thread keeps of each push it has. There is one per slot of the slab, at a
 /// fixed address, so that nothing is allocated or looked up per push.
-struct SlotPlace: BitwiseCopyable {
+struct SlotState: BitwiseCopyable {
     /// The links of the list that the push is in; see `SlotList`.
     var next = SlotList.none
     var previous = SlotList.none
@@ -20,7 +20,7 @@ struct SlotPlace: BitwiseCopyable {
     var since = MonotonicTime(nanoseconds: 0)
 }
 
-/// A list of slots, linked through their places, oldest first: the pushes that wait in a pool, or
+/// A list of slots, linked through their states, oldest first: the pushes that wait in a pool, or
 /// those in flight on a connection. A slot is in one list at a time.
 struct SlotList {
     static let none = PushSlot.max
@@ -31,46 +31,46 @@ struct SlotList {
 
     var isEmpty: Bool { first == Self.none }
 
-    mutating func append(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
+    mutating func append(_ slot: PushSlot, _ states: UnsafeMutablePointer<SlotState>) {
         assert(slot != Self.none && slot != last, "a slot is in one list at a time")
-        places[Int(slot)].previous = last
-        places[Int(slot)].next = Self.none
-        if last == Self.none { first = slot } else { places[Int(last)].next = slot }
+        states[Int(slot)].previous = last
+        states[Int(slot)].next = Self.none
+        if last == Self.none { first = slot } else { states[Int(last)].next = slot }
         last = slot
         count &+= 1
     }
 
-    mutating func prepend(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
+    mutating func prepend(_ slot: PushSlot, _ states: UnsafeMutablePointer<SlotState>) {
         assert(slot != Self.none && slot != first, "a slot is in one list at a time")
-        places[Int(slot)].previous = Self.none
-        places[Int(slot)].next = first
-        if first == Self.none { last = slot } else { places[Int(first)].previous = slot }
+        states[Int(slot)].previous = Self.none
+        states[Int(slot)].next = first
+        if first == Self.none { last = slot } else { states[Int(first)].previous = slot }
         first = slot
         count &+= 1
     }
 
-    mutating func remove(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
-        let (next, previous) = (places[Int(slot)].next, places[Int(slot)].previous)
+    mutating func remove(_ slot: PushSlot, _ states: UnsafeMutablePointer<SlotState>) {
+        let (next, previous) = (states[Int(slot)].next, states[Int(slot)].previous)
         assert(count > 0, "a slot is taken from an empty list")
         assert(previous != Self.none || first == slot, "a slot is taken from another's list")
         assert(next != Self.none || last == slot, "a slot is taken from another's list")
-        if previous == Self.none { first = next } else { places[Int(previous)].next = next }
-        if next == Self.none { last = previous } else { places[Int(next)].previous = previous }
+        if previous == Self.none { first = next } else { states[Int(previous)].next = next }
+        if next == Self.none { last = previous } else { states[Int(next)].previous = previous }
         count &-= 1
         assert((count == 0) == isEmpty, "a list is miscounted")
     }
 
-    mutating func popFirst(_ places: UnsafeMutablePointer<SlotPlace>) -> PushSlot? {
+    mutating func popFirst(_ states: UnsafeMutablePointer<SlotState>) -> PushSlot? {
         guard first != Self.none else { return nil }
         let slot = first
-        remove(slot, places)
+        remove(slot, states)
         return slot
     }
 
-    mutating func popLast(_ places: UnsafeMutablePointer<SlotPlace>) -> PushSlot? {
+    mutating func popLast(_ states: UnsafeMutablePointer<SlotState>) -> PushSlot? {
         guard last != Self.none else { return nil }
         let slot = last
-        remove(slot, places)
+        remove(slot, states)
         return slot
     }
 }

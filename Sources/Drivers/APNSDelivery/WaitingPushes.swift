@@ -26,17 +26,17 @@ struct WaitingPushes {
     }
 
     mutating func append(
-        _ slot: PushSlot, isPatient: Bool, _ places: UnsafeMutablePointer<SlotPlace>
+        _ slot: PushSlot, isPatient: Bool, _ states: UnsafeMutablePointer<SlotState>
     ) {
-        if isPatient { patient.append(slot, places) } else { prompt.append(slot, places) }
+        if isPatient { patient.append(slot, states) } else { prompt.append(slot, states) }
     }
 
     /// The push is the next of those like it.
-    mutating func prepend(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
-        if places[Int(slot)].isPatient {
-            patient.prepend(slot, places)
+    mutating func prepend(_ slot: PushSlot, _ states: UnsafeMutablePointer<SlotState>) {
+        if states[Int(slot)].isPatient {
+            patient.prepend(slot, states)
         } else {
-            prompt.prepend(slot, places)
+            prompt.prepend(slot, states)
         }
     }
 

@@ -23,7 +23,7 @@ final class AcceptedConnections: ChannelDuplexHandler {
     private var port: (any Channel)? { context?.channel }
     private let eventLoop: any EventLoop
     /// When the next doubtful newcomer may take the place of another.
-    private var placeTakenAt = NIODeadline.uptimeNanoseconds(0)
+    private var evictedAt = NIODeadline.uptimeNanoseconds(0)
     private lazy var opening = Deadline(on: eventLoop) { [unowned self] in openWaiting() }
     private var answers = 0
     private(set) var isEnding = false
@@ -38,9 +38,9 @@ final class AcceptedConnections: ChannelDuplexHandler {
         /// Whether connections from there have ended lately on which nobody had shown who they are.
         let isDoubtful: (_ peer: String) -> Bool
         /// Whether the next takes the place of another on which nobody has shown who they are.
-        let takesPlace: () -> Bool
+        let evicts: () -> Bool
         /// How many places there are of these.
-        let places: Int
+        let slots: Int
     }
 
     /// - Parameters:
@@ -103,10 +103,10 @@ final class AcceptedConnections: ChannelDuplexHandler {
         for channel in waiting?.givenUp(now: .now()) ?? [] { channel.close(promise: nil) }
         for _ in 0..<Self.openedAtOnce where channels.count < connectionsMax {
             let now = NIODeadline.now()
-            let takesPlace = newcomers?.takesPlace() == true
-            let channel = waiting?.next { !takesPlace || now >= placeTakenAt }
+            let evicts = newcomers?.evicts() == true
+            let channel = waiting?.next { !evicts || now >= evictedAt }
             guard let channel else { break }
-            if takesPlace { tookPlace(now: now) }
+            if evicts { evicted(now: now) }
             open(channel, context)
         }
         // NIO looks at its sockets once no task is due.
@@ -114,10 +114,10 @@ final class AcceptedConnections: ChannelDuplexHandler {
     }
 
     /// The next doubtful newcomer waits, so that each stranger has some time to ask before its place is taken.
-    private func tookPlace(now: NIODeadline) {
+    private func evicted(now: NIODeadline) {
         // What could not be opened while the thread was busy is made up for.
-        placeTakenAt = max(placeTakenAt, now - TimeAmount(Self.timeToAsk / 10))
-        placeTakenAt = placeTakenAt + TimeAmount(Self.timeToAsk / (newcomers?.places ?? 1))
+        evictedAt = max(evictedAt, now - TimeAmount(Self.timeToAsk / 10))
+        evictedAt = evictedAt + TimeAmount(Self.timeToAsk / (newcomers?.slots ?? 1))
     }
 
     private static let timeToAsk = Duration.milliseconds(100)

@@ -71,8 +71,8 @@ package struct HTTPListener: Sendable {
             waiting: WaitingConnections(
                 countMax: limits.waitingConnectionsMax, timeMax: limits.firstHeadTimeMax),
             isDoubtful: { peers.isDoubtful($0, now: .now()) },
-            takesPlace: { admission.connections.areStrangersFull },
-            places: admission.connections.strangersMax)
+            evicts: { admission.connections.areStrangersFull },
+            slots: admission.connections.strangersMax)
         // One that gives way to another is closed after that one is there.
         return AcceptedConnections(
             connectionsMax: limits.connectionsMax + AcceptedConnections.openedAtOnce,

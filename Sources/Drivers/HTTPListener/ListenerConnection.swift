@@ -6,7 +6,7 @@ internal import NIOCore
 internal import NIOHTTP1
 
 /// One connection of a listener. It takes one request after the other, has each answered, and bounds what its
-/// client can take: a place of its peer's share, its peer's pace, memory, and the time for a first head, a
+/// client can take: a place of its peer's share, its peer's rate, memory, and the time for a first head, a
 /// request, an answer and in all. What comes before it can be looked at is kept, and no more is read; but once
 /// its client has sent all, NIO reads what the kernel has at once, so there is a bound to that, too.
 /// Where the listener decides by heads, nothing of a refused request's body is kept.
@@ -57,7 +57,7 @@ final class ListenerConnection: ChannelInboundHandler {
     /// The other end's, whole.
     private var address: String?
     /// Its place among the listener's connections, where there is `admission`.
-    private var place: OpenConnections.ID?
+    private var connectionID: OpenConnections.ID?
     /// Whether nobody has shown on it who they are, where there is `admission`.
     private var isStrangers = false
     /// What has come and was not looked at.
@@ -105,11 +105,11 @@ final class ListenerConnection: ChannelInboundHandler {
         peer = name
         address = context.remoteAddress?.ipAddress
         if let admission = shared.admission {
-            let place = admission.connections.opened(context.channel, peer: name)
-            self.place = place
+            let connectionID = admission.connections.opened(context.channel, peer: name)
+            self.connectionID = connectionID
             // What a proxy has open is for many clients.
             isStrangers = !admission.proxies.contains(address)
-            if !isStrangers { admission.connections.becameKnown(place) }
+            if !isStrangers { admission.connections.becameKnown(connectionID) }
         }
         lifetime.set(limits.connectionLifetimeMax)
         readOn()
@@ -118,13 +118,13 @@ final class ListenerConnection: ChannelInboundHandler {
     func handlerRemoved(context: ChannelHandlerContext) {
         for deadline in [wait, writing, lifetime] { deadline.cancel() }
         if let peer { shared.peers.giveBack(of: peer, isStrangers: isStrangers, now: .now()) }
-        if let place {
+        if let connectionID {
             stopWaitingForRoom()
             // Who is making the answer has the body until then.
             if answering == nil { giveBack() }
-            shared.admission?.connections.closed(place)
+            shared.admission?.connections.closed(connectionID)
         }
-        (peer, place, self.context) = (nil, nil, nil)
+        (peer, connectionID, self.context) = (nil, nil, nil)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -273,7 +273,7 @@ final class ListenerConnection: ChannelInboundHandler {
         stopWaiting()
         begun += 1
         request = Request(head: head)
-        if let place { shared.admission?.connections.requestBegan(place) }
+        if let connectionID { shared.admission?.connections.requestBegan(connectionID) }
         if let refusal = RequestHeadRules.refusal(of: head) { return refuse(as: refusal) }
         let turn = shared.peers.wait(of: peer ?? "", now: .now())
         guard turn > .zero else { return decide() }
@@ -315,13 +315,13 @@ final class ListenerConnection: ChannelInboundHandler {
         guard announced <= admitted.bodyBytesMax else {
             return refuse(responder.tooLong(admitted.bodyBytesMax))
         }
-        guard let place else { return }
+        guard let connectionID else { return }
         request?.question = question
         request?.question?.admitted = admitted.finding
         request?.bodyBytesMax = admitted.bodyBytesMax
         if !admitted.caller.isEmpty, isStrangers {
             isStrangers = false
-            admission.connections.becameKnown(place)
+            admission.connections.becameKnown(connectionID)
         }
         var payer = BodyBudget.Payer(
             caller: admitted.caller, isReplica: admitted.isReplica, isDevice: admitted.isDevice)
@@ -334,7 +334,7 @@ final class ListenerConnection: ChannelInboundHandler {
         let bytes = announced + BodyBudget.requestBytes
         request?.taken = (bytes, payer)
         let connection = NIOLoopBound(self, eventLoop: eventLoop)
-        let isTaken = admission.budget.take(bytes, of: payer, for: place) { [begun] in
+        let isTaken = admission.budget.take(bytes, of: payer, for: connectionID) { [begun] in
             connection.eventLoop.execute { connection.value.roomCame(for: begun) }
         }
         guard !isTaken else { return readBody() }
@@ -358,8 +358,8 @@ final class ListenerConnection: ChannelInboundHandler {
 
     /// What was given meanwhile stays taken.
     private func stopWaitingForRoom() {
-        guard let place, request?.hold == .room else { return }
-        if shared.admission?.budget.stopWaiting(place) == true { request?.taken = nil }
+        guard let connectionID, request?.hold == .room else { return }
+        if shared.admission?.budget.stopWaiting(connectionID) == true { request?.taken = nil }
     }
 
     private func giveBack() {
@@ -435,8 +435,8 @@ final class ListenerConnection: ChannelInboundHandler {
             headers.replaceOrAdd(name: "Connection", value: "close")
         }
         isEnding = headers.contains(name: "Connection")
-        if let place, answer.body.count > Self.shortAnswer {
-            shared.admission?.connections.answerBegan(place, bytes: answer.body.count)
+        if let connectionID, answer.body.count > Self.shortAnswer {
+            shared.admission?.connections.answerBegan(connectionID, bytes: answer.body.count)
         }
         let written = eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { [self] in answered($0) }
@@ -472,10 +472,11 @@ final class ListenerConnection: ChannelInboundHandler {
             part.readableBytes > 0
         {
             var promise: EventLoopPromise<Void>?
-            if let place, body.readableBytes > Self.shortAnswer {
+            if let connectionID, body.readableBytes > Self.shortAnswer {
                 promise = eventLoop.makePromise()
                 promise!.futureResult.assumeIsolated().whenSuccess { [self] in
-                    shared.admission?.connections.answerMoved(place, bytes: part.readableBytes)
+                    shared.admission?.connections.answerMoved(
+                        connectionID, bytes: part.readableBytes)
                 }
             }
             context.write(wrapOutboundOut(.body(.byteBuffer(part))), promise: promise)
@@ -486,9 +487,9 @@ final class ListenerConnection: ChannelInboundHandler {
         writing.clear()
         request?.isAnswered = true
         giveBack()
-        if let place, let connections = shared.admission?.connections {
-            connections.answerEnded(place)
-            connections.requestEnded(place)
+        if let connectionID, let connections = shared.admission?.connections {
+            connections.answerEnded(connectionID)
+            connections.requestEnded(connectionID)
         }
         if case .failure = result { isEnding = true }
         if !isWriting { goOnOrClose() }

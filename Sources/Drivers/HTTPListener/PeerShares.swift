@@ -10,7 +10,7 @@ internal import Synchronization
 final class PeerShares: Sendable {
     private struct Peer {
         var connections = 0
-        var pace: Pace
+        var rate: RateLimit
         let firstSeen: NIODeadline
         var lastSeen: NIODeadline
         /// Until when it counts as one that asks too much.
@@ -25,7 +25,7 @@ final class PeerShares: Sendable {
     }
 
     /// How far ahead of its time somebody has asked.
-    private struct Pace {
+    private struct RateLimit {
         /// Each request moves this on by its share of a second.
         var paidUntil: NIODeadline
 
@@ -50,7 +50,7 @@ final class PeerShares: Sendable {
         /// When those that have not come again were last forgotten.
         var lookedAt = NIODeadline.uptimeNanoseconds(0)
         var connections = 0
-        var pace = Pace(paidUntil: .uptimeNanoseconds(0))
+        var rate = RateLimit(paidUntil: .uptimeNanoseconds(0))
     }
 
     private let everybody = Mutex(Everybody())
@@ -114,7 +114,7 @@ final class PeerShares: Sendable {
             var peer =
                 everybody.peers[name] ?? refused
                 ?? Peer(
-                    pace: Pace(paidUntil: now), firstSeen: now, lastSeen: now,
+                    rate: RateLimit(paidUntil: now), firstSeen: now, lastSeen: now,
                     isExcessiveUntil: now)
             guard peer.connections < connectionsPerPeerMax else { return false }
             let isPreferred =
@@ -142,18 +142,18 @@ final class PeerShares: Sendable {
         var peer = peer
         peer.lastSeen = now
         // One that tries again and again asks too much, though it is never answered.
-        if let interval, peer.pace.wait(interval, now: now) > .zero {
+        if let interval, peer.rate.wait(interval, now: now) > .zero {
             peer.isExcessiveUntil = now + Self.regularAfter
         }
         if everybody.peers[name] != nil {
             everybody.peers[name] = peer
-        } else if everybody.refused[name] != nil || Self.hasPlace(&everybody, now: now) {
+        } else if everybody.refused[name] != nil || Self.hasRoom(&everybody, now: now) {
             everybody.refused[name] = peer
         }
     }
 
     /// Whether one more can be remembered that was refused.
-    private static func hasPlace(_ everybody: inout Everybody, now: NIODeadline) -> Bool {
+    private static func hasRoom(_ everybody: inout Everybody, now: NIODeadline) -> Bool {
         if everybody.refused.count < refusedMax { return true }
         // A flood must not have all of them looked at for each of its connections.
         guard now - everybody.lookedAt >= .seconds(1) else { return false }
@@ -164,7 +164,7 @@ final class PeerShares: Sendable {
 
     private func hasRoom(_ everybody: Everybody, now: NIODeadline) -> Bool {
         everybody.connections < connectionsOfAnybodyMax
-            && (interval == nil || everybody.pace.ahead(now: now) < .seconds(1))
+            && (interval == nil || everybody.rate.ahead(now: now) < .seconds(1))
     }
 
     /// - Parameter isStrangers: whether nobody has shown on the connection who they are.
@@ -200,11 +200,11 @@ final class PeerShares: Sendable {
         return everybody.withLock { everybody in
             guard var peer = everybody.peers[name] else { return .zero }
             let isRegular = peer.isRegular(now: now)
-            let own = peer.pace.wait(interval, now: now)
+            let own = peer.rate.wait(interval, now: now)
             if own > .zero { peer.isExcessiveUntil = now + Self.regularAfter }
             peer.lastSeen = now
             everybody.peers[name] = peer
-            let ofAll = everybody.pace.wait(interval / Self.fullRates, now: now)
+            let ofAll = everybody.rate.wait(interval / Self.fullRates, now: now)
             return isRegular ? own : max(own, ofAll)
         }
     }

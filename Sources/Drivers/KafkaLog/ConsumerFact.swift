@@ -49,7 +49,7 @@ package enum StartReason: String, Hashable, Sendable {
 }
 
 /// The offset from which the next owner of the partition reads.
-package struct StoredPosition: Hashable, Sendable {
+package struct CommitPosition: Hashable, Sendable {
     package var assignment: AssignmentID
     package var offset: Int64
     /// What the next owner gets with its `Assignment`, when the partition is given up.

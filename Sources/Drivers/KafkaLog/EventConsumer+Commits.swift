@@ -9,7 +9,7 @@ extension EventConsumer {
     /// A commit that the broker has not answered yet.
     struct CommitUnderWay {
         let queue: EventQueue
-        let positions: [StoredPosition]
+        let positions: [CommitPosition]
     }
 
     /// Commits positions with their metadata, every `auto.commit.interval.ms` at most, and does not
@@ -21,7 +21,7 @@ extension EventConsumer {
     /// joins loses the assignment (librdkafka 4059).
     ///
     /// - Returns: how many positions are not committed yet.
-    package func commit(_ positions: [StoredPosition], now: Now) -> Int {
+    package func commit(_ positions: [CommitPosition], now: Now) -> Int {
         guard let client = session?.client else { return 0 }
         if client.isCooperative { return store(positions) }
         endCommit()
@@ -72,7 +72,7 @@ extension EventConsumer {
     /// Commits positions of partitions that are given up, with their metadata, and waits a second
     /// at most for the coordinator, which answers at once while a group joins. librdkafka is given
     /// those that could not be committed: it tries once more as it gives the partitions back.
-    func commitOrStore(_ positions: [StoredPosition]) {
+    func commitOrStore(_ positions: [CommitPosition]) {
         commitUnderWay = nil
         let ours = positions.filter { partitions.row($0.assignment) != nil }
         guard !ours.isEmpty, let client = session?.client, !client.isCooperative else {
@@ -88,14 +88,14 @@ extension EventConsumer {
         store(refused)
     }
 
-    private func committed(_ position: StoredPosition) {
+    private func committed(_ position: CommitPosition) {
         partitions.update(position.assignment) { row in
             row.stored = max(row.stored, position.offset)
             row.metadata = position.metadata
         }
     }
 
-    private func list(of positions: [StoredPosition]) -> TopicPartitionList {
+    private func list(of positions: [CommitPosition]) -> TopicPartitionList {
         let list = TopicPartitionList(capacity: positions.count)
         for position in positions {
             let (topic, partition) = partitions.partition(of: position.assignment)

@@ -11,10 +11,10 @@ extension EventConsumer {
     /// returns how many it took. Ignores positions of an earlier assignment and those that are not
     /// above the stored one.
     @discardableResult
-    package func store(_ positions: [StoredPosition]) -> Int {
+    package func store(_ positions: [CommitPosition]) -> Int {
         guard let session else { return 0 }
         let list = TopicPartitionList(capacity: positions.count)
-        var offered: [StoredPosition] = []
+        var offered: [CommitPosition] = []
         for position in positions {
             guard let row = partitions.row(position.assignment), position.offset > row.stored
             else { continue }

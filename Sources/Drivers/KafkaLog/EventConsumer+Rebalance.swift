@@ -76,7 +76,7 @@ extension EventConsumer {
     ///   with this answer. After another it joins again, and the library does not leave a group that it
     ///   waits to join: the group would give partitions to a member that has ended.
     package func completeRevoke(
-        store positions: [StoredPosition], isLeaving: Bool = false, now: Now
+        commit positions: [CommitPosition], isLeaving: Bool = false, now: Now
     ) {
         guard case .revoking(let list, let revoked) = pending, let session else { return }
         pending = nil
@@ -146,20 +146,20 @@ extension EventConsumer {
     /// session is over, and so does one of a cooperative group.
     @discardableResult
     package func close(
-        storing positions: [StoredPosition] = [], timeout: Duration, now: Now
+        committing positions: [CommitPosition] = [], timeout: Duration, now: Now
     ) -> Bool {
-        end(storing: positions, isLeaving: true, now: now) { session in
+        end(committing: positions, isLeaving: true, now: now) { session in
             session.close(timeout: timeout, leaving: leavesByItself(session.client))
         }
     }
 
     private func end(
-        storing positions: [StoredPosition], isLeaving: Bool, now: Now,
+        committing positions: [CommitPosition], isLeaving: Bool, now: Now,
         _ close: (ConsumerSession) -> Bool
     ) -> Bool {
         guard let session else { return true }
         if case .revoking = pending {
-            completeRevoke(store: positions, isLeaving: isLeaving, now: now)
+            completeRevoke(commit: positions, isLeaving: isLeaving, now: now)
         } else {
             commitOrStore(positions)
         }
@@ -182,9 +182,9 @@ extension EventConsumer {
     /// Closes the client and opens another, after `restartNeeded` or a stall. Partitions come back
     /// as new assignments, at their committed offsets; a static member keeps its own meanwhile.
     package func restart(
-        storing positions: [StoredPosition] = [], timeout: Duration, now: Now
+        committing positions: [CommitPosition] = [], timeout: Duration, now: Now
     ) throws(KafkaError) {
-        _ = end(storing: positions, isLeaving: false, now: now) { $0.close(timeout: timeout) }
+        _ = end(committing: positions, isLeaving: false, now: now) { $0.close(timeout: timeout) }
         try open()
     }
 }

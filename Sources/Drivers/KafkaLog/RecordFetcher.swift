@@ -33,7 +33,7 @@ package final class RecordFetcher {
     }
 
     /// Where a record is.
-    package struct Place: Hashable, Sendable {
+    package struct Position: Hashable, Sendable {
         package var partition: Int32
         package var offset: Int64
 
@@ -54,16 +54,16 @@ package final class RecordFetcher {
         static let distanceMax: Int64 = 64
     }
 
-    /// Reads the records at these places, partitions side by side. A partition that Kafka cannot serve delays
-    /// the others once, and then little, until it can.
+    /// Reads the records at these positions, partitions side by side. A partition that Kafka cannot
+    /// serve delays the others once, and then little, until it can.
     ///
     /// - Parameters:
     ///   - timeout: how long to wait for the next record of a partition.
-    ///   - found: is told of each place, as soon as it is known.
+    ///   - found: is told of each position, as soon as it is known.
     package func read(
-        _ places: some Sequence<Place>, timeout: Duration, _ found: (Place, Found) -> Void
+        _ positions: some Sequence<Position>, timeout: Duration, _ found: (Position, Found) -> Void
     ) {
-        var wanted = Dictionary(grouping: Set(places), by: \.partition).mapValues {
+        var wanted = Dictionary(grouping: Set(positions), by: \.partition).mapValues {
             Wanted(offsets: $0.map(\.offset).sorted())
         }
         defer { try? session.client.unassignAll() }
@@ -87,7 +87,7 @@ package final class RecordFetcher {
 
     /// Takes what comes of the assigned partitions, until nothing is waited for.
     private func take(
-        _ wanted: inout [Int32: Wanted], _ timeout: Duration, _ found: (Place, Found) -> Void
+        _ wanted: inout [Int32: Wanted], _ timeout: Duration, _ found: (Position, Found) -> Void
     ) {
         while wanted.contains(where: { $0.value.deadline != nil }) {
             if let message = session.client.pollMessage() {
@@ -105,7 +105,7 @@ package final class RecordFetcher {
 
     private func take(
         _ message: borrowing Message, _ deadline: ContinuousClock.Instant,
-        _ wanted: inout [Int32: Wanted], _ found: (Place, Found) -> Void
+        _ wanted: inout [Int32: Wanted], _ found: (Position, Found) -> Void
     ) {
         let (partition, isEnd) = (message.partition, message.error == .partitionEOF)
         guard isEnd || message.error == .none, var rest = wanted[partition],
@@ -115,7 +115,7 @@ package final class RecordFetcher {
         while let offset = rest.offsets.first, isEnd || offset <= message.offset {
             let isHere = !isEnd && offset == message.offset
             found(
-                Place(partition: partition, offset: offset),
+                Position(partition: partition, offset: offset),
                 isHere ? .value(message.value.map { Array($0) }) : .gone)
             rest.offsets.removeFirst()
         }
@@ -127,11 +127,11 @@ package final class RecordFetcher {
 
     private func giveUp(
         _ partitions: some Sequence<Int32>, _ wanted: inout [Int32: Wanted],
-        _ found: (Place, Found) -> Void
+        _ found: (Position, Found) -> Void
     ) {
         for partition in Array(partitions) {
             for offset in wanted.removeValue(forKey: partition)?.offsets ?? [] {
-                found(Place(partition: partition, offset: offset), .unavailable)
+                found(Position(partition: partition, offset: offset), .unavailable)
             }
         }
     }

@@ -44,7 +44,7 @@ package struct PayloadIdentity: Hashable, Sendable {
 extension StableHash {
     /// Identifies an event across workers and restarts.
     /// - Parameter topicSeed: `topicSeed(_:)` of the topic's name, which callers keep, since
-    ///   computing it walks over the name.
+    ///   computing it reads the whole name.
     package static func event(topicSeed: UInt64, partition: Int32, offset: Int64) -> Value {
         var hash = StableHash(seed: topicSeed)
         hash.combine(UInt64(UInt32(bitPattern: partition)))

@@ -99,7 +99,7 @@ extension BinaryInteger {
     }
 }
 
-/// Walks the bytes of an instant.
+/// Goes through the bytes of an instant.
 private struct DigitReader {
     let bytes: UnsafeRawBufferPointer
     var position = 0

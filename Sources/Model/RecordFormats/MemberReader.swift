@@ -5,7 +5,7 @@ internal import PushModel
 internal import Simdjson
 
 /// Finds the members of a record's object by field. A member that is null counts as absent; of
-/// duplicates the last wins. The object is walked once and nothing is allocated.
+/// duplicates the last wins. The object is read once and nothing is allocated.
 struct MemberReader<Field: RecordField>: ~Copyable {
     /// The values, indexed by the field's raw value, which is below `RecordLimits.fieldsMax`.
     private var values = InlineArray<24, JSONValue?>(repeating: nil)

@@ -7,7 +7,7 @@ package import Planning
 /// below `endedOffset` has ended for each token whose registration stands below `registrations`.
 ///
 /// Of events above that are spread over time it may say how far they have come: such an event has ended
-/// for each of those tokens whose hash is before its place.
+/// for each of those tokens whose hash is before its part.
 ///
 /// It is a fact that does not become untrue, whoever reads it and however late. The committed
 /// offset does not depend on it: nothing below that is owed to anybody. A reader that knows nothing
@@ -17,20 +17,20 @@ package struct CommitNote: Hashable, Sendable {
     /// By partition of the registrations topic: the offset of the next record to be applied.
     package var registrations: [Int64]
     /// Of events from `endedOffset` on, by offset.
-    package var places: [Place] = []
+    package var spread: [SpreadEvent] = []
 
-    package struct Place: Hashable, Sendable {
+    package struct SpreadEvent: Hashable, Sendable {
         package var offset: Int64
-        package var place: WalkPlace
+        package var progress: FanOutProgress
 
-        package init(offset: Int64, place: WalkPlace) {
+        package init(offset: Int64, progress: FanOutProgress) {
             self.offset = offset
-            self.place = place
+            self.progress = progress
         }
     }
 
     /// One past the last offset that it says something of.
-    package var end: Int64 { max(endedOffset, (places.last?.offset ?? -1) + 1) }
+    package var end: Int64 { max(endedOffset, (spread.last?.offset ?? -1) + 1) }
 
     /// The broker's `offset.metadata.max.bytes`, by default.
     static let textBytesMax = 4096
@@ -43,17 +43,17 @@ package struct CommitNote: Hashable, Sendable {
         self.registrations = registrations
     }
 
-    /// `v1 CLUSTER ENDED NEXT,NEXT,…`, and with places ` OFFSET:INDEX/COUNT,…` after it: ASCII, since
+    /// `v1 CLUSTER ENDED NEXT,NEXT,…`, and with spread events ` OFFSET:INDEX/COUNT,…` after it: ASCII, since
     /// a broker does not keep other bytes as they are. The release before does not read a note with
-    /// places, and sends all of it again. Nil if a broker would not take it; places are left out first.
+    /// these, and sends all of it again. Nil if a broker would not take it; they are left out first.
     ///
     /// - Parameter cluster: the cluster's ID. What copies a group's offsets to another cluster copies
     ///   their metadata too, whose offsets would be of other records there.
     package func text(cluster: String) -> String? {
         let cursor = registrations.map(String.init).joined(separator: ",")
         let text = "\(Self.version) \(cluster) \(endedOffset) \(cursor)"
-        let places = places.map { "\($0.offset):\($0.place.index)/\($0.place.count)" }
-        let whole = places.isEmpty ? text : "\(text) \(places.joined(separator: ","))"
+        let spread = spread.map { "\($0.offset):\($0.progress.index)/\($0.progress.count)" }
+        let whole = spread.isEmpty ? text : "\(text) \(spread.joined(separator: ","))"
         return [whole, text].first { $0.utf8.count <= Self.textBytesMax }
     }
 
@@ -75,21 +75,22 @@ package struct CommitNote: Hashable, Sendable {
         self.init(endedOffset: ended, registrations: cursor)
         guard parts.count == 5 else { return }
         let written = parts[4].split(separator: ",", omittingEmptySubsequences: false)
-        places = written.compactMap(Self.place)
-        guard places.count == written.count,
-            places.allSatisfy({ $0.offset >= ended }),
-            zip(places, places.dropFirst()).allSatisfy({ $0.offset < $1.offset })
+        spread = written.compactMap(Self.spreadEvent)
+        guard spread.count == written.count,
+            spread.allSatisfy({ $0.offset >= ended }),
+            zip(spread, spread.dropFirst()).allSatisfy({ $0.offset < $1.offset })
         else { return nil }
     }
 
-    private static func place(_ text: Substring) -> Place? {
+    private static func spreadEvent(_ text: Substring) -> SpreadEvent? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let at = offset(parts[0]) else { return nil }
         let share = parts[1].split(separator: "/", omittingEmptySubsequences: false)
         guard share.count == 2, let index = offset(share[0]), let count = offset(share[1]),
-            index < count, count <= Int64(WalkPlace.countMax)
+            index < count, count <= Int64(FanOutProgress.countMax)
         else { return nil }
-        return Place(offset: at, place: WalkPlace(index: UInt16(index), count: UInt16(count)))
+        return SpreadEvent(
+            offset: at, progress: FanOutProgress(index: UInt16(index), count: UInt16(count)))
     }
 
     /// Of two workers' knowledge of registrations what both have.

@@ -28,7 +28,7 @@ extension FanOut {
     ) {
         let topic = event.record.binding
         tally.ended(event.reason.isWithheld ? .withheld : .unreadable, topic: topic)
-        let claim = state.tracker.hold(read.id)
+        let claim = state.tracker.claim(read.id)
         if state.traces.isOn { trace(event, read, claim, &state) }
         state.writeUnreadable(event, read, claim)
     }

@@ -66,7 +66,7 @@ extension FanOut {
             guard !entries.isEmpty else { continue }
             let told = ToldEntries(
                 entries: entries, ask: ask, isPlain: event.isPlain,
-                claim: state.tracker.hold(read.id))
+                claim: state.tracker.claim(read.id))
             late.tell(told, &self, &state, now: now)
         }
         state.pushes.bodies.release(shared.body)
@@ -90,10 +90,10 @@ extension LateRegistrations {
             state.tracker.retain(told.claim)
             var late = LateEntry(
                 entry: entry, subject: list.subject, hash: list.hash, madeAt: now.monotonic,
-                walks: 0..<0,
+                fanOuts: 0..<0,
                 events: told.isPlain ? 0..<0 : recentEvents.end - 1..<recentEvents.end,
                 changeExpiresAt: told.isPlain ? told.ask.request.expiresAt : nil)
-            late.holds = [told.claim]
+            late.claims = [told.claim]
             serve(late, &fanOut, &state, now: now)
         }
         state.tracker.release(told.claim)

@@ -11,7 +11,7 @@ internal import PushModel
 struct Resumption {
     let epoch: UInt32
     let offset: Int64
-    let place: WalkPlace
+    let progress: FanOutProgress
     /// Whom that owner had not heard of.
     let newcomers: InheritedNotes.Newcomers
 
@@ -29,41 +29,41 @@ struct Resumption {
     }
 }
 
-/// Goes on with events that an owner before has spread: from the place that it has left in its note.
+/// Goes on with events that an owner before has spread: from the part that it has left in its note.
 /// The tokens behind it that it had not heard of are told at once, as of an event that has ended.
 extension FanOut {
     func isResumed(_ id: AssignmentID, _ position: RecordPosition) -> Bool {
         resumption.map { $0.epoch == id.epoch && $0.offset == position.offset } ?? false
     }
 
-    /// Where the walk of the event that is being read begins; nil for its beginning.
-    mutating func placeToResume(_ hold: OffsetClaim) -> WalkPlace? {
+    /// Where the fan-out of the event that is being read begins; nil for its beginning.
+    mutating func progressToResume(_ claim: OffsetClaim) -> FanOutProgress? {
         guard let resumed = resumption else { return nil }
-        guard resumed.epoch == hold.epoch, resumed.offset == hold.offset else {
+        guard resumed.epoch == claim.epoch, resumed.offset == claim.offset else {
             resumption = nil
             return nil
         }
-        return resumed.place
+        return resumed.progress
     }
 
-    /// Tells the newcomers of the event whose walk was started last. The walk goes to all others.
+    /// Tells the newcomers of the event whose fan-out was started last. The fan-out goes to all others.
     mutating func tellNewcomers(
         of event: Event, _ ask: ListRequest, _ read: RecordRead, _ state: inout PipelineState,
         _ late: inout LateRegistrations
     ) {
         guard let resumed = resumption.take() else { return }
         let behind = (resumed.newcomers(of: ask.list.subject) ?? []).filter {
-            resumed.place.isBehind(state.audience.tokenBytes(of: $0.token))
+            resumed.progress.isBehind(state.audience.tokenBytes(of: $0.token))
         }
         guard !behind.isEmpty else { return }
         let told = ToldEntries(
-            entries: behind, ask: ask, isPlain: event.isPlain, claim: state.tracker.hold(read.id))
+            entries: behind, ask: ask, isPlain: event.isPlain, claim: state.tracker.claim(read.id))
         late.tell(told, &self, &state, now: read.now)
     }
 
-    /// Forgets the place of an event of which the newcomers are not known, or very many: it begins
+    /// Forgets the progress of an event of which the newcomers are not known, or very many: it begins
     /// anew.
-    mutating func forgetPlace(unlessNewcomersAreKnownOf subject: SubjectID) {
+    mutating func forgetProgress(unlessNewcomersAreKnownOf subject: SubjectID) {
         if let resumed = resumption, resumed.newcomers(of: subject) == nil { resumption = nil }
     }
 }

@@ -31,18 +31,18 @@ extension FanOut {
         guard let last = values.last,
             let decoded = decoded(shard: last, key: key, of: topic, now: now)
         else { return false }
-        let hold = self.hold(read.id, for: request, &state)
+        let claim = self.claim(read.id, for: request, &state)
         state.traces.split(request.origin)
         let traceparent = self.traceparent(ofShardsOf: event, request, state)
         for (index, value) in values.enumerated() {
-            state.tracker.retain(hold)
-            var draft = RecordDraft(.events, key: key, value: value, claims: [hold])
+            state.tracker.retain(claim)
+            var draft = RecordDraft(.events, key: key, value: value, claims: [claim])
             draft.partition = topic.partition(ofShard: index)
             draft.traceparent = traceparent
             state.outbox.write(draft)
             state.outbox.keep(decoded.shard(UInt16(index), of: topic.count))
         }
-        state.tracker.release(hold)
+        state.tracker.release(claim)
         if state.outbox.shardBreaker == .halfOpen { state.outbox.shardBreaker = .open }
         return true
     }
@@ -92,19 +92,19 @@ extension FanOut {
     mutating func fanOutRefusedShards(
         _ state: inout PipelineState, now: Now
     ) {
-        while !walks.isFull, let shard = state.outbox.popRefusedShard() {
+        while !underWay.isFull, let shard = state.outbox.popRefusedShard() {
             state.counters.shardsRefused += 1
             state.countRead()
             shard.record.key.withUnsafeBytes { subject in
                 fanOut(
-                    shard: shard.shard!.about(subject), hold: shard.holds[0], now: now, &state)
+                    shard: shard.shard!.about(subject), claim: shard.claims[0], now: now, &state)
             }
         }
     }
 
-    /// Fans out one shard; the claim passes to its walk.
+    /// Fans out one shard; the claim passes to its fan-out.
     private mutating func fanOut(
-        shard event: Event, hold: OffsetClaim, now: Now, _ state: inout PipelineState
+        shard event: Event, claim: OffsetClaim, now: Now, _ state: inout PipelineState
     ) {
         let list =
             event.subject.isEmpty
@@ -116,17 +116,17 @@ extension FanOut {
         if isOfDroppedTopic || dropped.isDropped(event.subject, of: event.app) {
             tally.ended(.dropped, topic: topic)
             state.counters.subjectsDropped += 1
-            return state.tracker.release(hold)
+            return state.tracker.release(claim)
         }
         guard event.expiresAt > now.wall, count > 0 else {
             tally.ended(count > 0 ? .expired : .unmatched, topic: topic)
-            return state.tracker.release(hold)
+            return state.tracker.release(claim)
         }
         let request = request(event, of: list, position: nil, now: now, &state)
         // It has no record of its own that the next owner could go on with.
         hasFurtherLists = true
         defer { hasFurtherLists = false }
-        let outcome = startWalk(request, count: count, hold: hold, now: now, &state)
+        let outcome = startFanOut(request, count: count, claim: claim, now: now, &state)
         note(outcome, of: event, topic: topic, now: now)
     }
 

@@ -12,8 +12,8 @@ extension FanOut {
     enum Claims {
         /// The offset of the event itself.
         case event(OffsetClaim)
-        /// The offsets of the events that this walk answers for.
-        case walk(Int)
+        /// The offsets of the events that this fan-out answers for.
+        case fanOut(Int)
         /// These claims, which were taken for the push already.
         case held([OffsetClaim])
     }
@@ -125,29 +125,29 @@ extension FanOut {
         _ state: inout PipelineState
     ) {
         switch claims {
-        case .event(let hold):
-            state.tracker.retain(hold)
+        case .event(let claim):
+            state.tracker.retain(claim)
             if isNew {
-                state.pushes.claim(hold, for: slot, &state.tracker)
+                state.pushes.claim(claim, for: slot, &state.tracker)
             } else {
-                _ = state.pushes.join(slot, push, hold: hold, &state.tracker)
+                _ = state.pushes.join(slot, push, claim: claim, &state.tracker)
             }
-        case .walk(let walk):
-            walks.forEachHold(of: walk) { hold in
-                state.tracker.retain(hold)
+        case .fanOut(let fanOut):
+            underWay.forEachClaim(of: fanOut) { claim in
+                state.tracker.retain(claim)
                 if isNew {
-                    state.pushes.claim(hold, for: slot, &state.tracker)
+                    state.pushes.claim(claim, for: slot, &state.tracker)
                 } else {
-                    _ = state.pushes.join(slot, push, hold: hold, &state.tracker)
+                    _ = state.pushes.join(slot, push, claim: claim, &state.tracker)
                 }
             }
-        case .held(let holds):
-            for hold in holds { _ = state.pushes.join(slot, push, hold: hold, &state.tracker) }
+        case .held(let claims):
+            for claim in claims { _ = state.pushes.join(slot, push, claim: claim, &state.tracker) }
         }
     }
 
     /// The push is not made: claims that were taken for it alone go back.
     private func drop(_ claims: Claims, _ state: inout PipelineState) {
-        if case .held(let holds) = claims { state.release(holds) }
+        if case .held(let claims) = claims { state.release(claims) }
     }
 }

@@ -12,14 +12,14 @@ internal import RecordFormats
 /// What has come of an event on one list, or on several.
 enum ListOutcome {
     case known(EventTally.Outcome)
-    /// A walk of this index goes through the list, and has met no token yet that the event is for.
-    case walking(Int)
+    /// A fan-out of this index goes through the list, and has met no token yet that the event is for.
+    case fanningOut(Int)
 
     /// What came of the event on these lists together.
     func joined(with other: ListOutcome) -> ListOutcome {
-        // Each walk knows of its own list alone, and whether any of several has found a token is not
+        // Each fan-out knows of its own list alone, and whether any of several has found a token is not
         // followed: to say that none has would be a false alarm.
-        if case (.walking, .walking) = (self, other) { return .known(.matched) }
+        if case (.fanningOut, .fanningOut) = (self, other) { return .known(.matched) }
         return other.rank > rank ? other : self
     }
 
@@ -27,7 +27,7 @@ enum ListOutcome {
         switch self {
         case .known(.split): 5
         case .known(.matched): 4
-        case .walking: 3
+        case .fanningOut: 3
         case .known(.passedOver): 2
         case .known(.dropped): 1
         case .known: 0
@@ -37,13 +37,13 @@ enum ListOutcome {
 
 /// Makes the pushes of an event: reads the record (`EventDecoder`), looks up its tokens
 /// (`Audience`), and makes a push for each or joins the one that waits (`PushTable`). A few tokens
-/// are visited at once, many by a walk (`Walks`); an event of very many is written again as
+/// are visited at once, many in turns (`FanOutTable`); an event of very many is written again as
 /// shards.
 ///
-/// `PushPipeline` calls it for each record, and once a turn to move the walks on.
+/// `PushPipeline` calls it for each record, and once a turn to move the fan-outs on.
 struct FanOut: ~Copyable {
     /// Events that are on their way through their lists.
-    var walks: Walks
+    var underWay: FanOutTable
     var decoder: EventDecoder
     /// The events that were read, and what came of each.
     var tally: EventTally
@@ -54,7 +54,7 @@ struct FanOut: ~Copyable {
     var withheld: [WithheldEvent] = []
     /// Hashes of subjects that records about to be read will ask for.
     private var prefetched: [UInt64] = []
-    /// How many slots events have taken since walks last advanced.
+    /// How many slots events have taken since fan-outs last advanced.
     var slotsTakenAtOnce = 0
     /// The event that is being read, if it goes on where the owner before was.
     var resumption: Resumption?
@@ -74,7 +74,7 @@ struct FanOut: ~Copyable {
     init(bindings: [TopicBinding], decoder: consuming EventDecoder, settings: PipelineSettings) {
         precondition(settings.sizes.immediateFanOutMax > 0, "an event has at least one token")
         self.decoder = decoder
-        walks = Walks(cursorsMax: settings.sizes.fanOutsMax)
+        underWay = FanOutTable(cursorsMax: settings.sizes.fanOutsMax)
         tally = EventTally(topics: bindings.count)
         dropped = DroppedEvents(topics: bindings.count)
         delayMax = bindings.map(\.delay).max() ?? .zero
@@ -114,13 +114,13 @@ struct FanOut: ~Copyable {
         if late.inherited.isAwaitingAny,
             let told = late.told(read.id, offset: read.position.offset, state.audience)
         {
-            guard let place = told.place else {
+            guard let progress = told.progress else {
                 return try remember(
                     record, RememberedRead(read: read, newcomers: told.newcomers), header: header,
                     &state, &late)
             }
             resumption = Resumption(
-                epoch: read.id.epoch, offset: read.position.offset, place: place,
+                epoch: read.id.epoch, offset: read.position.offset, progress: progress,
                 newcomers: told.newcomers)
         }
         let event = try decoder.event(of: record, now: now.wall, header: header)
@@ -166,9 +166,9 @@ struct FanOut: ~Copyable {
         case .known(.passedOver):
             tally.reachedNobody(.passedOver, event.subject, topic: topic, now: now)
         case .known(let outcome): tally.ended(outcome, topic: topic)
-        case .walking(let walk):
+        case .fanningOut(let fanOut):
             tally.wait()
-            walks.await(walk, topic: topic)
+            underWay.await(fanOut, topic: topic)
         }
     }
 
@@ -261,16 +261,18 @@ struct FanOut: ~Copyable {
             tellDemand(of: event, to: list, count, read.position, now: now)
             let asked = state.pushesAsked
             fanOutAtOnce(
-                request, count: count, hold: hold(read.id, for: request, &state), now: now, &state)
+                request, count: count, claim: claim(read.id, for: request, &state), now: now, &state
+            )
             if state.pushesAsked == asked, !Self.isForAny(0..<count, request, state) {
                 outcome = .known(.passedOver)
             }
         } else {
             tellDemand(of: event, to: list, count, read.position, now: now)
-            if resumption != nil { forgetPlace(unlessNewcomersAreKnownOf: list.subject) }
+            if resumption != nil { forgetProgress(unlessNewcomersAreKnownOf: list.subject) }
             let isResumed = isResumed(read.id, read.position)
-            outcome = startWalk(
-                request, count: count, hold: hold(read.id, for: request, &state), now: now, &state)
+            outcome = startFanOut(
+                request, count: count, claim: claim(read.id, for: request, &state), now: now, &state
+            )
             if isResumed { tellNewcomers(of: event, ask, read, &state, &late) }
         }
         if let start { state.traces.planned(state.askedTally, since: start, for: request.origin) }
@@ -381,7 +383,7 @@ struct FanOut: ~Copyable {
     // Not inlined, since `visit` is inlined into it.
     @inline(never)
     private mutating func fanOutAtOnce(
-        _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now,
+        _ request: FanOutRequest, count: Int, claim: OffsetClaim, now: Now,
         _ state: inout PipelineState
     ) {
         let free = state.freeEventSlots
@@ -393,17 +395,17 @@ struct FanOut: ~Copyable {
             }
             let entry = state.audience.entry(request.subject, at: index)
             let visited = visit(
-                entry, request, claims: .event(hold), now: now, &state)
+                entry, request, claims: .event(claim), now: now, &state)
             precondition(visited, "there was a free slot for each")
         }
         slotsTakenAtOnce += free - state.freeEventSlots
-        state.tracker.release(hold)
+        state.tracker.release(claim)
         state.pushes.bodies.release(request.body)
     }
 
     /// How many tokens are visited together: enough for their cache misses to overlap, few enough
-    /// that none is evicted meanwhile and that walks take turns.
+    /// that none is evicted meanwhile and that fan-outs take turns.
     static let prefetchedEntries = 16
 
-    func checkInvariants() { walks.checkInvariants() }
+    func checkInvariants() { underWay.checkInvariants() }
 }

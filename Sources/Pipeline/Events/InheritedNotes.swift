@@ -22,11 +22,11 @@ struct InheritedNotes {
         var madeAt: [Int64]?
     }
 
-    /// Whom the owner before has told of an event: all but newcomers, where there is a place those
+    /// Whom the owner before has told of an event: all but newcomers, where there is progress those
     /// before it alone.
     struct Told {
         let newcomers: Newcomers
-        let place: WalkPlace?
+        let progress: FanOutProgress?
     }
 
     /// The tokens that an owner before had not heard of.
@@ -65,15 +65,15 @@ struct InheritedNotes {
             rows[index].isUnread = false
             unread -= 1
         }
-        let place = note.places.first { $0.offset == offset }?.place
-        guard offset < note.endedOffset || place != nil else { return nil }
+        let progress = note.spread.first { $0.offset == offset }?.progress
+        guard offset < note.endedOffset || progress != nil else { return nil }
         if rows[index].madeAt != registrations.cursor {
             rows[index].madeAt = registrations.cursor
             rows[index].newcomers = Self.newcomers(
                 since: rows[index].note.registrations, registrations, audience)
         }
         return Told(
-            newcomers: rows[index].newcomers, place: offset < note.endedOffset ? nil : place)
+            newcomers: rows[index].newcomers, progress: offset < note.endedOffset ? nil : progress)
     }
 
     private static func newcomers(

@@ -13,8 +13,8 @@ extension LateRegistrations {
     ) {
         for late in entries where late.entry.token == token {
             countUnregistered(late, fanOut, &state)
-            state.release(late.holds)
-            fanOut.walks.awaitVisits(of: late.subject, -1)
+            state.release(late.claims)
+            fanOut.underWay.awaitVisits(of: late.subject, -1)
         }
         entries.removeAll { $0.entry.token == token }
     }
@@ -47,15 +47,15 @@ extension LateRegistrations {
         if late.changeExpiresAt != nil, late.entry.hearsChanges, let type = tokenClass.changeType {
             state.endUnqueued(.unregistered, route, type)
         }
-        var walks = late.walks
-        while let walk = fanOut.walks.walk(of: late.subject, in: walks) {
-            let request = fanOut.walks.request(of: walk)
+        var fanOuts = late.fanOuts
+        while let running = fanOut.underWay.fanOut(of: late.subject, in: fanOuts) {
+            let request = fanOut.underWay.request(of: running)
             if case .push(let type) = FanOut.fate(
                 for: late.entry, of: request, route: route, state)
             {
                 state.endUnqueued(.unregistered, route, type)
             }
-            walks = fanOut.walks.number(of: walk) + 1..<walks.upperBound
+            fanOuts = fanOut.underWay.number(of: running) + 1..<fanOuts.upperBound
         }
         var event = late.events.isEmpty ? nil : Optional(late.events.lowerBound)
         while let number = event, number < late.events.upperBound {

@@ -81,9 +81,9 @@ struct LateRegistrations: ~Copyable {
         for moved in changes.moved {
             meetMoved(moved, hasOnlyMoved: true, &fanOut, &state, now: now)
         }
-        // A walk may have passed the end of its list, where new entries go, while their token stood
+        // A fan-out may have passed the end of its list, where new entries go, while their token stood
         // further down until now, under another registration.
-        if !fanOut.walks.isEmpty {
+        if !fanOut.underWay.isEmpty {
             for added in changes.subscribed {
                 meetMoved(added, &fanOut, &state, now: now)
                 if state.audience.isKindWide(added.subject) {
@@ -107,21 +107,21 @@ struct LateRegistrations: ~Copyable {
         state.audience.reclaimRemoved()
     }
 
-    /// Makes walks that may have passed the position of this entry visit it now.
+    /// Makes fan-outs that may have passed the position of this entry visit it now.
     private mutating func meetMoved(
         _ moved: AudienceChanges.Listed, hasOnlyMoved: Bool = false, _ fanOut: inout FanOut,
         _ state: inout PipelineState, now: Now
     ) {
-        guard let last = fanOut.walks.walks(of: moved.subject).last else { return }
+        guard let last = fanOut.underWay.fanOuts(of: moved.subject).last else { return }
         let late = LateEntry(
             entry: moved.entry, subject: moved.subject, hash: 0, madeAt: now.monotonic,
-            walks: 0..<fanOut.walks.number(of: last) + 1, events: 0..<0,
+            fanOuts: 0..<fanOut.underWay.number(of: last) + 1, events: 0..<0,
             hasOnlyMoved: hasOnlyMoved)
         serve(late, &fanOut, &state, now: now)
     }
 
-    /// Makes walks for several kinds visit an entry of one kind's new list. Such an event goes
-    /// through a list for each kind. The token may have left another of these lists before the walk
+    /// Makes fan-outs for several kinds visit an entry of one kind's new list. Such an event goes
+    /// through a list for each kind. The token may have left another of these lists before the fan-out
     /// there came to it, for this one, which the event has gone through already.
     private mutating func meetNewKind(
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ state: inout PipelineState,
@@ -129,7 +129,7 @@ struct LateRegistrations: ~Copyable {
     ) {
         let app = state.audience.app(of: added.subject)
         let name = state.audience.subjectBytes(of: added.subject)
-        for subject in fanOut.walks.subjects(naming: added.entry.kind, name: name)
+        for subject in fanOut.underWay.subjects(naming: added.entry.kind, name: name)
         where subject != added.subject && state.audience.isKindWide(subject)
             && state.audience.app(of: subject) == app
         {
@@ -159,11 +159,11 @@ struct LateRegistrations: ~Copyable {
         guard change != nil || first != nil else { return }
         var late = LateEntry(
             entry: added.entry, subject: added.subject, hash: hash, madeAt: now.monotonic,
-            walks: 0..<0, events: first.map { $0..<recentEvents.end } ?? 0..<0,
+            fanOuts: 0..<0, events: first.map { $0..<recentEvents.end } ?? 0..<0,
             changeExpiresAt: change)
-        late.holds = state.tracker.pinWithinGrace(now: now.monotonic)
+        late.claims = state.tracker.claimWithinGrace(now: now.monotonic)
         // Every event is past its grace period: the entry is owed nothing.
-        if !late.holds.isEmpty { serve(late, &fanOut, &state, now: now) }
+        if !late.claims.isEmpty { serve(late, &fanOut, &state, now: now) }
     }
 
     // MARK: Entries are served
@@ -174,7 +174,7 @@ struct LateRegistrations: ~Copyable {
         now: Now
     ) {
         while state.freeEventSlots > 0, let late = entries.popLast() {
-            fanOut.walks.awaitVisits(of: late.subject, -1)
+            fanOut.underWay.awaitVisits(of: late.subject, -1)
             serve(late, &fanOut, &state, now: now)
         }
     }
@@ -183,46 +183,47 @@ struct LateRegistrations: ~Copyable {
         _ late: LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) {
         var late = late
-        if sendWalks(to: &late, &fanOut, &state, now: now),
+        if sendFanOuts(to: &late, &fanOut, &state, now: now),
             sendChange(to: &late, &fanOut, &state, now: now),
             sendEvents(to: &late, &fanOut, &state, now: now)
         {
-            return state.release(late.holds)
+            return state.release(late.claims)
         }
-        fanOut.walks.awaitVisits(of: late.subject, 1)
-        // Walks go on until there is a slot.
+        fanOut.underWay.awaitVisits(of: late.subject, 1)
+        // Fan-outs go on until there is a slot.
         late.hasOnlyMoved = false
         entries.append(late)
     }
 
     // Each of these returns false when a slot was needed and none was free.
 
-    private func sendWalks(
+    private func sendFanOuts(
         to late: inout LateEntry, _ fanOut: inout FanOut, _ state: inout PipelineState, now: Now
     ) -> Bool {
-        while let walk = fanOut.walks.walk(of: late.subject, in: late.walks) {
-            let request = fanOut.walks.request(of: walk)
+        while let running = fanOut.underWay.fanOut(of: late.subject, in: late.fanOuts) {
+            let request = fanOut.underWay.request(of: running)
             guard
-                fanOut.walks.isAbandoned(walk)
+                fanOut.underWay.isAbandoned(running)
                     || endIfUnsubscribed(request, late, &state, now: now)
-                    || !fanOut.walks.owesNow(
-                        walk, state.audience.tokenBytes(of: late.entry.token),
+                    || !fanOut.underWay.owesNow(
+                        running, state.audience.tokenBytes(of: late.entry.token),
                         hasOnlyMoved: late.hasOnlyMoved)
-                    || visit(late.entry, walk, &fanOut, &state, now: now)
+                    || visit(late.entry, running, &fanOut, &state, now: now)
             else { return false }
-            late.walks = fanOut.walks.number(of: walk) + 1..<late.walks.upperBound
+            late.fanOuts = fanOut.underWay.number(of: running) + 1..<late.fanOuts.upperBound
         }
         return true
     }
 
     private func visit(
-        _ entry: AudienceEntry, _ walk: Int, _ fanOut: inout FanOut, _ state: inout PipelineState,
+        _ entry: AudienceEntry, _ running: Int, _ fanOut: inout FanOut,
+        _ state: inout PipelineState,
         now: Now
     ) -> Bool {
-        let request = fanOut.walks.request(of: walk)
+        let request = fanOut.underWay.request(of: running)
         let token = state.audience.tokenBytes(of: entry.token)
-        guard let claims = fanOut.walks.claimsOutOfOrder(walk, token, &state.tracker) else {
-            return fanOut.visit(entry, request, claims: .walk(walk), now: now, &state)
+        guard let claims = fanOut.underWay.claimsOutOfOrder(running, token, &state.tracker) else {
+            return fanOut.visit(entry, request, claims: .fanOut(running), now: now, &state)
         }
         if fanOut.visit(entry, request, claims: .held(claims), now: now, &state) {
             return true
@@ -237,7 +238,7 @@ struct LateRegistrations: ~Copyable {
         guard let expiresAt = late.changeExpiresAt else { return true }
         var change = FanOutRequest(
             subject: late.subject, filter: AudienceFilter(environment: nil),
-            expiresAt: expiresAt, origin: state.tracker.position(of: late.holds[0]),
+            expiresAt: expiresAt, origin: state.tracker.position(of: late.claims[0]),
             readSequence: state.sequence, subjectTag: UInt32(truncatingIfNeeded: late.hash))
         // The binding of the event is not known either, so the longest delay applies: rather too
         // late than too early.
@@ -285,27 +286,27 @@ struct LateRegistrations: ~Copyable {
         _ owed: FanOutRequest, to late: LateEntry, _ fanOut: inout FanOut,
         _ state: inout PipelineState, now: Now
     ) -> Bool {
-        assert(!late.holds.isEmpty, "a push that holds nothing is lost in a crash")
-        for hold in late.holds { state.tracker.retain(hold) }
-        if fanOut.visit(late.entry, owed, claims: .held(late.holds), now: now, &state) {
+        assert(!late.claims.isEmpty, "a push that holds nothing is lost in a crash")
+        for claim in late.claims { state.tracker.retain(claim) }
+        if fanOut.visit(late.entry, owed, claims: .held(late.claims), now: now, &state) {
             return true
         }
-        state.release(late.holds)
+        state.release(late.claims)
         return false
     }
 }
 
 extension LateRegistrations {
     /// Every claim that an entry has; for tests and simulation.
-    func forEachHold(_ body: (OffsetClaim) -> Void) {
-        for late in entries { late.holds.forEach(body) }
+    func forEachClaim(_ body: (OffsetClaim) -> Void) {
+        for late in entries { late.claims.forEach(body) }
     }
 
     func checkInvariants() {
         recentEvents.checkInvariants()
         for late in entries {
             precondition(
-                late.changeExpiresAt != nil || !late.walks.isEmpty || !late.events.isEmpty,
+                late.changeExpiresAt != nil || !late.fanOuts.isEmpty || !late.events.isEmpty,
                 "an entry that is owed nothing")
         }
     }

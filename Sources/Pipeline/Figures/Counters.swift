@@ -65,9 +65,9 @@ package struct Counters: Sendable, Equatable {
     package var deferredSent = 0
     /// How often a push had to wait because its token was sent another one less than the minimum
     /// gap before.
-    package var pushesPaced = 0
+    package var pushesHeldByGap = 0
     /// Pushes that were sent without regard to the gap, since `deferred` had no room for them.
-    package var pushesUnpaced = 0
+    package var pushesWithoutGap = 0
     /// Pushes after which no gap is kept, since too many tokens (`delivery.deferredMax`) are within
     /// theirs.
     package var gapsForgotten = 0

@@ -93,7 +93,7 @@ package struct EventTally: ~Copyable {
         if sampleDueAt[sample] <= now.monotonic { keep(subject, sample, now: now) }
     }
 
-    /// An event is under way, and a walk will say whether a token is found for it.
+    /// An event is under way, and a fan-out will say whether a token is found for it.
     mutating func wait() { undecided += 1 }
 
     /// Events whose outcome is known now, or will be counted by `reachedNobody`.

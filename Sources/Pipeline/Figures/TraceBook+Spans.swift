@@ -19,8 +19,8 @@ extension TraceBook {
         let age: Duration?
         /// The claims that were made for the event. It is over when all have been given back.
         var claims: [OffsetClaim] = []
-        /// The walks that answer for it and are under way.
-        var walks: [(subject: SubjectID, number: Int)] = []
+        /// The fan-outs that answer for it and are under way.
+        var fanOuts: [(subject: SubjectID, number: Int)] = []
         /// Whether the span of its plan has ended.
         var isPlanned = false
         var outcome = Outcome.matched

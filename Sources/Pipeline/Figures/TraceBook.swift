@@ -121,9 +121,9 @@ struct TraceBook {
         if let position { rows[position]?.claims.append(claim) }
     }
 
-    /// A walk answers for the event: its pushes are being made until that ends.
-    mutating func walking(_ number: Int, of subject: SubjectID, for position: RecordPosition?) {
-        if let position { rows[position]?.walks.append((subject, number)) }
+    /// A fan-out answers for the event: its pushes are being made until that ends.
+    mutating func fanningOut(_ number: Int, of subject: SubjectID, for position: RecordPosition?) {
+        if let position { rows[position]?.fanOuts.append((subject, number)) }
     }
 
     /// Some of the event's pushes were made, and nothing else, between the two tallies.
@@ -175,12 +175,12 @@ struct TraceBook {
     /// no request has ended, such as those that wait for a dead letter's acknowledgement, are looked
     /// at less often, since a turn may take microseconds.
     mutating func sweep(
-        now: MonotonicTime, _ tracker: borrowing OffsetTracker, _ walks: borrowing Walks
+        now: MonotonicTime, _ tracker: borrowing OffsetTracker, _ fanOuts: borrowing FanOutTable
     ) {
         let isFull = now >= sweptAt + Self.sweepInterval
         if isFull { sweptAt = now }
         for position in (isFull ? Array(rows.keys) : Array(touched)).sorted(by: Self.isBefore) {
-            sweep(position, now: now, tracker, walks)
+            sweep(position, now: now, tracker, fanOuts)
         }
         touched.removeAll(keepingCapacity: true)
         if isFull { bits = rows.keys.reduce(0) { $0 | Self.bit(of: $1) } }
@@ -191,16 +191,16 @@ struct TraceBook {
 
     private mutating func sweep(
         _ position: RecordPosition, now: MonotonicTime, _ tracker: borrowing OffsetTracker,
-        _ walks: borrowing Walks
+        _ fanOuts: borrowing FanOutTable
     ) {
         guard let settings, var row = rows.removeValue(forKey: position) else { return }
-        row.walks.removeAll { walk in
-            walks.walk(of: walk.subject, in: walk.number..<walk.number + 1) == nil
+        row.fanOuts.removeAll { fanOut in
+            fanOuts.fanOut(of: fanOut.subject, in: fanOut.number..<fanOut.number + 1) == nil
         }
         row.claims.removeAll { !tracker.isHeld($0) }
-        let isOver = row.walks.isEmpty && row.claims.isEmpty
+        let isOver = row.fanOuts.isEmpty && row.claims.isEmpty
         let isOld = now - row.startedAt >= settings.ageMax
-        if !row.isPlanned, row.walks.isEmpty || isOld {
+        if !row.isPlanned, row.fanOuts.isEmpty || isOld {
             row.isPlanned = true
             finish(Self.planSpan(of: row, end: now))
         }

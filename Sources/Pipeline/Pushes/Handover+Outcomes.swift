@@ -11,10 +11,10 @@ internal import RecordFormats
 
 /// What comes back of what was handed over. `PushFate` decides.
 extension Handover {
-    /// - Parameter areWalking: whether an event with a payload walks through its audience.
+    /// - Parameter isFanningOut: whether an event with a payload is being fanned out.
     /// - Returns: the pool that carried it.
     mutating func outcomeArrived(
-        _ outcome: PushOutcome, areWalking: Bool, _ state: inout PipelineState,
+        _ outcome: PushOutcome, isFanningOut: Bool, _ state: inout PipelineState,
         _ deferral: inout DeferredPushes, now: Now
     ) -> PoolID {
         let slot = outcome.slot
@@ -28,10 +28,11 @@ extension Handover {
             if state.breakers.hasTokenFaults {
                 state.breakers.recovered(UnsafeRawBufferPointer(state.slab.token(slot)), route)
             }
-            accepted(push, areWalking: areWalking, &state, &deferral, now: now)
+            accepted(push, isFanningOut: isFanningOut, &state, &deferral, now: now)
         } else if failed(outcome, &state, &deferral, now: now) == .accepted {
             accepted(
-                state.pushes.accepted(slot), areWalking: areWalking, &state, &deferral, now: now)
+                state.pushes.accepted(slot), isFanningOut: isFanningOut, &state, &deferral, now: now
+            )
         }
         // The token is freed last, since all of the above needs its bytes.
         if state.slab.push(slot).pointee.longToken != nil {
@@ -41,15 +42,15 @@ extension Handover {
     }
 
     private func accepted(
-        _ push: PushTable.AcceptedPush, areWalking: Bool, _ state: inout PipelineState,
+        _ push: PushTable.AcceptedPush, isFanningOut: Bool, _ state: inout PipelineState,
         _ deferral: inout DeferredPushes, now: Now
     ) {
         state.tally.accepted(push.route, push.type, writtenAt: push.writtenAt, now: now.wall)
         if state.budgets.isOn { state.countAgainstBudget(push, now: now) }
         if push.coalescingKey != 0 {
-            deferral.payloadAccepted(push.slot, areWalking: areWalking, &state, now: now)
-        } else if state.pacing.isOn {
-            deferral.pacedPushAccepted(push, &state, now: now)
+            deferral.payloadAccepted(push.slot, isFanningOut: isFanningOut, &state, now: now)
+        } else if state.tokenGaps.isOn {
+            deferral.pushWithGapAccepted(push, &state, now: now)
         }
         state.end(push.slot, now: now)
     }
@@ -69,7 +70,7 @@ extension Handover {
         let isProbe = !state.breakers.areClosed(route)
         var isBelieved = false
         if case .answered = outcome.kind {
-            if state.pacing.isOn { deferral.pacedPushFailed(slot, state) }
+            if state.tokenGaps.isOn { deferral.pushWithGapFailed(slot, state) }
             let action = AnswerTable.row(status: outcome.status, reason: outcome.reason).push
             Self.tellBreakers(outcome, action, isProbe: isProbe, &state, now: now)
             isBelieved = Self.isBelieved(outcome, action, &state, now: now)
@@ -171,7 +172,7 @@ extension Handover {
                 for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
             state.count(.rejected, slot, PushTally.Reason(outcome.reason))
             let claims = Self.suppress(outcome, &state, now: now)
-            state.draft(letter, holds: claims, now: now)
+            state.draft(letter, claims: claims, now: now)
         case .deadUnconfirmed:
             state.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
             state.end(slot, now: now)
@@ -210,7 +211,7 @@ extension Handover {
     ) {
         let letter = state.letter(for: slot, reason: reason, status: status, now: now)
         let claims = state.endTakingClaims(slot, withFollowUp: false, now: now)
-        state.draft(letter, holds: claims, now: now)
+        state.draft(letter, claims: claims, now: now)
     }
 
     /// Writes a suppression, applies it, and ends the push and, if the token is suppressed now, its
@@ -241,7 +242,7 @@ extension Handover {
         let claims = state.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
         guard isNews else { return claims }
         for claim in claims { state.tracker.retain(claim) }
-        state.write(suppression, route: route, token: token, holds: claims)
+        state.write(suppression, route: route, token: token, claims: claims)
         return claims
     }
 }

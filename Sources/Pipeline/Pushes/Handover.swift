@@ -49,7 +49,7 @@ struct Handover: ~Copyable {
         var most = min(batch.count, state.breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
         let mayHoldBack =
-            state.breakers.hasTokenFaults || state.pacing.isOn || state.budgets.isThinning
+            state.breakers.hasTokenFaults || state.tokenGaps.isOn || state.budgets.isThinning
         // One push ahead: its token's row is fetched from memory while the one before is filled in.
         var next = most > 0 ? takeOne(from: line, &state, now: now) : nil
         while let slot = next {
@@ -139,7 +139,7 @@ struct Handover: ~Copyable {
         guard
             state.budgets.isThinning
                 && deferral.waitsForWindow(slot, &state, now: now)
-                || state.pacing.isOn
+                || state.tokenGaps.isOn
                     && deferral.keepsDistance(slot, &state, now: now)
         else { return false }
         state.breakers.notSent(route)

@@ -15,7 +15,7 @@ extension PipelineState {
         canary.readToEnd(at: position, asked: pushesAsked) { isAsked in
             switch outcome {
             // Several tokens: which of them was sent a push is not known.
-            case .walking: .sent(last: nil)
+            case .fanningOut: .sent(last: nil)
             case .known(.matched): isAsked ? .sent(last: nil) : .withoutPush
             case .known(let outcome): .ended(outcome)
             }

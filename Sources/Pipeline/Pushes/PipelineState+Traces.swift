@@ -52,13 +52,13 @@ extension PipelineState {
 }
 
 extension FanOut {
-    /// Makes a holder of the event that was read last.
-    func hold(
+    /// Claims the event that was read last.
+    func claim(
         _ id: AssignmentID, for request: FanOutRequest, _ state: inout PipelineState
     ) -> OffsetClaim {
-        let hold = state.tracker.hold(id)
-        if state.traces.isFollowing { state.traces.held(hold, for: request.origin) }
-        return hold
+        let claim = state.tracker.claim(id)
+        if state.traces.isFollowing { state.traces.held(claim, for: request.origin) }
+        return claim
     }
 
     @inline(never)

@@ -54,7 +54,7 @@ struct PipelineState: ~Copyable {
     /// The operator's own events.
     var canary: Canary
     /// How far apart pushes to one token are.
-    var pacing: Pacing
+    var tokenGaps: TokenGaps
     /// How many pushes tokens were sent today.
     var budgets: TokenBudgets
     /// The last payloads that were not sent because their tokens had ceased to show their subjects,
@@ -100,7 +100,7 @@ struct PipelineState: ~Copyable {
         traces = TraceBook(settings.tracing, seed: settings.seed)
         canary = Canary(settings.canary, routing: routing)
         tally = PushTally(routing: routing)
-        pacing = Pacing(routing: routing, settings: settings)
+        tokenGaps = TokenGaps(routing: routing, settings: settings)
         budgets = TokenBudgets(settings.live.budgets)
     }
 
@@ -226,18 +226,18 @@ struct PipelineState: ~Copyable {
         let key = pushes.coalescingKey(of: slot)
         let isOrphaned = pushes.isOrphaned(slot)
         var goesOn = false
-        var holds: [OffsetClaim] = []
+        var claims: [OffsetClaim] = []
         if withFollowUp {
-            pushes.endedForGood(slot) { holds.append($0) }
+            pushes.endedForGood(slot) { claims.append($0) }
         } else {
-            goesOn = pushes.ended(slot, now: now.monotonic) { holds.append($0) }
+            goesOn = pushes.ended(slot, now: now.monotonic) { claims.append($0) }
         }
         if goesOn {
             counters.pushesFollowedUp += 1
         } else if !isOrphaned {
             forget(slot, of: token, key: key)
         }
-        return holds
+        return claims
     }
 
     /// No registration has this token any more: what waits for it ends. The follow-up of a push in
@@ -260,14 +260,14 @@ struct PipelineState: ~Copyable {
         pushes.retry(slot, at: time, now: now.monotonic, costsAttempt: costsAttempt, &tracker)
     }
 
-    mutating func release(_ holds: [OffsetClaim]) {
-        for hold in holds { tracker.release(hold) }
+    mutating func release(_ claims: [OffsetClaim]) {
+        for claim in claims { tracker.release(claim) }
     }
 }
 
 extension PipelineState {
-    /// - Parameter claimed: the holders that other parts have claims on.
-    func checkInvariants(claimed: Set<HolderID>) {
+    /// - Parameter claimed: the claims that other parts refer to.
+    func checkInvariants(claimed: Set<ClaimID>) {
         tracker.checkInvariants()
         pushes.checkInvariants()
         audience.checkInvariants()
@@ -283,7 +283,7 @@ extension PipelineState {
                 "a push that its token does not know")
         }
         var claimed = claimed
-        pushes.forEachHold { claimed.insert($0.holder) }
-        precondition(claimed.count == tracker.holderCount, "a holder that nothing claims")
+        pushes.forEachClaim { claimed.insert($0.id) }
+        precondition(claimed.count == tracker.claimCount, "a claim to which nothing refers")
     }
 }

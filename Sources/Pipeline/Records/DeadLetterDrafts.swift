@@ -46,7 +46,7 @@ struct DeadLetterDrafts {
 
     struct Draft {
         var letter: DeadLetter
-        var holds: [OffsetClaim]
+        var claims: [OffsetClaim]
         var due: MonotonicTime
         /// The approximate size in bytes.
         fileprivate var bytes: Int
@@ -56,7 +56,7 @@ struct DeadLetterDrafts {
             letter.firstAt = min(letter.firstAt, other.firstAt)
             letter.lastAt = max(letter.lastAt, other.lastAt)
             letter.attempts = max(letter.attempts, other.attempts)
-            holds.append(contentsOf: more)
+            claims.append(contentsOf: more)
         }
     }
 
@@ -75,14 +75,14 @@ struct DeadLetterDrafts {
 
     /// Adds the letter of one failed push. Returns the letter if it is full now.
     mutating func add(
-        _ letter: DeadLetter, holds: [OffsetClaim], now: MonotonicTime
+        _ letter: DeadLetter, claims: [OffsetClaim], now: MonotonicTime
     ) -> Draft? {
         let key = Key(letter: letter)
         targets += letter.targets.count
         let cost =
-            Self.cost(ofCoordinates: letter, holds: holds.count) + (letter.original?.size ?? 0)
+            Self.cost(ofCoordinates: letter, claims: claims.count) + (letter.original?.size ?? 0)
         guard let index = drafts.index(forKey: key) else {
-            let draft = Draft(letter: letter, holds: holds, due: now + delay, bytes: cost)
+            let draft = Draft(letter: letter, claims: claims, due: now + delay, bytes: cost)
             if letter.targets.count >= tokensMax {
                 targets -= letter.targets.count
                 return draft
@@ -92,8 +92,8 @@ struct DeadLetterDrafts {
             order.append(Begun(key: key, due: draft.due))
             return nil
         }
-        drafts.values[index].add(letter, holds)
-        let more = Self.cost(ofTargets: letter.targets, holds: holds.count)
+        drafts.values[index].add(letter, claims)
+        let more = Self.cost(ofTargets: letter.targets, claims: claims.count)
         drafts.values[index].bytes += more
         bytes += more
         return drafts.values[index].letter.targets.count >= tokensMax ? take(key) : nil
@@ -129,7 +129,7 @@ struct DeadLetterDrafts {
     // MARK: Bytes
 
     /// The approximate size of a letter without its event, as a draft or as a record.
-    static func cost(ofCoordinates letter: DeadLetter, holds: Int) -> Int {
+    static func cost(ofCoordinates letter: DeadLetter, claims: Int) -> Int {
         let words = [
             letter.reason, letter.message, letter.app, letter.collapseID, letter.correlation.id,
             letter.correlation.traceparent,
@@ -137,21 +137,21 @@ struct DeadLetterDrafts {
         let subjects = letter.subject.count + letter.payloadSubject.count
         let text = words.reduce(subjects) { $0 + ($1?.utf8.count ?? 0) }
         return TicketTable.overhead + jsonBytes + 3 * text
-            + cost(ofTargets: letter.targets, holds: holds)
+            + cost(ofTargets: letter.targets, claims: claims)
     }
 
     /// Bytes for names, punctuation, times and source, in the letter and in its minimal form.
     private static let jsonBytes = 768
 
-    private static func cost(ofTargets targets: [DeadLetter.Target], holds: Int) -> Int {
+    private static func cost(ofTargets targets: [DeadLetter.Target], claims: Int) -> Int {
         // A token's digits, and the names and punctuation around them.
-        targets.reduce(holds * MemoryLayout<OffsetClaim>.stride) {
+        targets.reduce(claims * MemoryLayout<OffsetClaim>.stride) {
             $0 + 2 * $1.token.count + $1.apnsTopic.utf8.count + 64
         }
     }
 
-    func forEachHold(_ body: (OffsetClaim) -> Void) {
-        for draft in drafts.values { draft.holds.forEach(body) }
+    func forEachClaim(_ body: (OffsetClaim) -> Void) {
+        for draft in drafts.values { draft.claims.forEach(body) }
     }
 
     func checkInvariants() {

@@ -25,7 +25,7 @@ struct MergedLetters {
         /// Claims on rows of `deferred`: each row ends by itself, so each claim is kept.
         fileprivate var rows: [OffsetClaim] = []
 
-        var holds: [OffsetClaim] { lowest.values + rows }
+        var claims: [OffsetClaim] { lowest.values + rows }
     }
 
     private var entries: [Key: Entry] = [:]
@@ -42,7 +42,7 @@ struct MergedLetters {
 
     /// Adds a failure. Its claims pass to the entry, except for those that are not needed because
     /// an older claim holds the same partition.
-    mutating func add(_ letter: DeadLetter, holds: [OffsetClaim], _ tracker: inout OffsetTracker) {
+    mutating func add(_ letter: DeadLetter, claims: [OffsetClaim], _ tracker: inout OffsetTracker) {
         var key = Key(
             topic: letter.source.topic, partition: letter.source.partition,
             reason: letter.reason, status: letter.status)
@@ -53,15 +53,15 @@ struct MergedLetters {
         let count = letter.repeats ?? max(1, letter.targets.count)
         failures += count
         entries[key, default: Entry(letter: Self.empty(key, letter))].letter.merge(letter, count)
-        for hold in holds {
-            if tracker.isOfTable(hold) {
-                entries[key]!.rows.append(hold)
-            } else if let known = entries[key]!.lowest[hold.epoch] {
-                let isLower = tracker.isOlder(hold, than: known)
-                if isLower { entries[key]!.lowest[hold.epoch] = hold }
-                tracker.release(isLower ? known : hold)
+        for claim in claims {
+            if tracker.isOfTable(claim) {
+                entries[key]!.rows.append(claim)
+            } else if let known = entries[key]!.lowest[claim.epoch] {
+                let isLower = tracker.isOlder(claim, than: known)
+                if isLower { entries[key]!.lowest[claim.epoch] = claim }
+                tracker.release(isLower ? known : claim)
             } else {
-                entries[key]!.lowest[hold.epoch] = hold
+                entries[key]!.lowest[claim.epoch] = claim
             }
         }
     }
@@ -93,8 +93,8 @@ struct MergedLetters {
         return oldest.value
     }
 
-    func forEachHold(_ body: (OffsetClaim) -> Void) {
-        for entry in entries.values { entry.holds.forEach(body) }
+    func forEachClaim(_ body: (OffsetClaim) -> Void) {
+        for entry in entries.values { entry.claims.forEach(body) }
     }
 
     func checkInvariants() {

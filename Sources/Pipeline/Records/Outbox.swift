@@ -90,7 +90,7 @@ struct Outbox: ~Copyable {
         _ ticket: UInt64, _ tracker: inout OffsetTracker
     ) -> OffsetClaim? {
         guard let ticket = tickets.close(ticket) else { return nil }
-        for hold in ticket.holds { tracker.release(hold) }
+        for claim in ticket.claims { tracker.release(claim) }
         return ticket.announces
     }
 
@@ -108,7 +108,7 @@ struct Outbox: ~Copyable {
     /// later one of its key says all that it says.
     mutating func produceAgain(_ ticket: TicketTable.Ticket, _ tracker: inout OffsetTracker) {
         if let superseded = tickets.closeSuperseded(ticket.record.ticket, &tracker) {
-            for hold in superseded.holds { tracker.release(hold) }
+            for claim in superseded.claims { tracker.release(claim) }
         } else {
             records.append(ticket.record)
         }
@@ -128,10 +128,10 @@ struct Outbox: ~Copyable {
 
 extension Outbox {
     /// Every claim that a record or letter has; for tests and simulation.
-    func forEachHold(_ body: (OffsetClaim) -> Void) {
-        merged.forEachHold(body)
-        letters.forEachHold(body)
-        tickets.forEachHold(body)
+    func forEachClaim(_ body: (OffsetClaim) -> Void) {
+        merged.forEachClaim(body)
+        letters.forEachClaim(body)
+        tickets.forEachClaim(body)
     }
 
     func checkInvariants() {
@@ -151,13 +151,13 @@ extension Outbox {
 extension PipelineState {
     /// Writes the record of a suppression. The claims pass to it.
     mutating func write(
-        _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [OffsetClaim]
+        _ suppression: Suppression, route: RouteID, token: [UInt8], claims: [OffsetClaim]
     ) {
         counters.suppressionsWritten += 1
         let route = (id: route, route: routing[route])
         let key = token.withUnsafeBufferPointer { RecordKey.token(route: route.route, token: $0) }
         var draft = RecordDraft(
-            .suppressions, key: key, value: SuppressionEncoder.value(suppression), claims: holds)
+            .suppressions, key: key, value: SuppressionEncoder.value(suppression), claims: claims)
         draft.suppression = TicketTable.IssuedSuppression(
             route: route.id, token: token, registeredAt: suppression.registeredAt)
         outbox.write(draft)
@@ -186,7 +186,7 @@ extension PipelineState {
             outbox.refusedShards.append(ticket)
         } else if topic == .deferred {
             let deferral = outbox.tickets.close(ticket)
-            if let deferral, !deferral.holds.isEmpty || deferral.announces != nil {
+            if let deferral, !deferral.claims.isEmpty || deferral.announces != nil {
                 return deferral
             }
             counters.recordsAbandoned += 1

@@ -27,9 +27,10 @@ extension PipelineState {
 
     /// - Parameter originalBytes: the size of what the letter would contain of its event.
     private func room(
-        for letter: DeadLetter, originalBytes: Int, holds: Int
+        for letter: DeadLetter, originalBytes: Int, claims: Int
     ) -> LetterRoom {
-        let least = outbox.letterBytes + DeadLetterDrafts.cost(ofCoordinates: letter, holds: holds)
+        let least =
+            outbox.letterBytes + DeadLetterDrafts.cost(ofCoordinates: letter, claims: claims)
         if least + originalBytes <= settings.sizes.wholeLetterBytesMax { return .whole }
         return least <= settings.sizes.deadLetterBytesMax ? .coordinates : .none
     }
@@ -43,14 +44,14 @@ extension PipelineState {
             isFull: isFull, closed: outbox.tickets.letterBytesClosed, roomBytes: most,
             now: now.monotonic)
         while outbox.letterBytes <= most, let entry = outbox.merged.takeOldest() {
-            write(entry.letter, holds: entry.holds)
+            write(entry.letter, claims: entry.claims)
         }
     }
 
     /// Writes what was counted of repeated failures, where the time has come or all of it.
     mutating func tellRepeated(now: MonotonicTime, all: Bool) {
         while let letter = outbox.repeated.takeDue(now: now, all: all) {
-            writeAtOnce(letter, holds: [])
+            writeAtOnce(letter, claims: [])
         }
     }
 
@@ -59,43 +60,43 @@ extension PipelineState {
     /// Adds a failed push to the draft of a letter that says the same. Its claims pass to the
     /// letter.
     mutating func draft(
-        _ letter: DeadLetter, holds: [OffsetClaim], now: Now
+        _ letter: DeadLetter, claims: [OffsetClaim], now: Now
     ) {
         if outbox.repeated.counts(letter, now: now.monotonic) {
             counters.failuresRepeated += 1
             outbox.failures.note(letter)
-            return release(holds)
+            return release(claims)
         }
         var letter = letter
         let room = room(
-            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count)
+            for: letter, originalBytes: letter.original?.size ?? 0, claims: claims.count)
         switch room {
         case .whole: break
         case .coordinates: letter.leaveOutOriginal()
-        case .none: return merge(letter, holds: holds)
+        case .none: return merge(letter, claims: claims)
         }
         let period = settings.live.deadLetterRepeatAfter
         if period > .zero,
             let oldest = outbox.repeated.began(with: letter, until: now.monotonic + period)
         {
-            writeAtOnce(oldest, holds: [])
+            writeAtOnce(oldest, claims: [])
         }
-        if let full = outbox.letters.add(letter, holds: holds, now: now.monotonic) {
-            write(full.letter, holds: full.holds)
+        if let full = outbox.letters.add(letter, claims: claims, now: now.monotonic) {
+            write(full.letter, claims: full.claims)
         }
     }
 
     /// Writes the letters whose time has come; all of them when the worker is about to stop.
     mutating func flushLetters(now: Now, all: Bool) {
         while let draft = outbox.letters.takeDue(now: now.monotonic, all: all) {
-            write(draft.letter, holds: draft.holds)
+            write(draft.letter, claims: draft.claims)
         }
         tellRepeated(now: now.monotonic, all: all)
     }
 
     /// - Parameter key: nil takes the subject.
     private mutating func write(
-        _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim]
+        _ letter: DeadLetter, key: [UInt8]? = nil, claims: [OffsetClaim]
     ) {
         countWritten(letter)
         // What is repeated was noted as it failed.
@@ -112,7 +113,7 @@ extension PipelineState {
         }
         let canSayLess = letter.original != nil || !letter.targets.isEmpty
         var draft = RecordDraft(
-            .deadLetters, key: key ?? Self.key(of: letter), value: value, claims: holds)
+            .deadLetters, key: key ?? Self.key(of: letter), value: value, claims: claims)
         if canSayLess { draft.fallback = Self.minimal(letter) }
         outbox.write(draft)
     }
@@ -135,22 +136,22 @@ extension PipelineState {
     /// Writes a letter without gathering further tokens, such as for a deferral that Kafka does not
     /// take.
     mutating func writeAtOnce(
-        _ letter: DeadLetter, holds: [OffsetClaim]
+        _ letter: DeadLetter, claims: [OffsetClaim]
     ) {
         let room = room(
-            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count)
+            for: letter, originalBytes: letter.original?.size ?? 0, claims: claims.count)
         if room == .none {
-            merge(letter, holds: holds)
+            merge(letter, claims: claims)
         } else {
-            write(letter, holds: holds)
+            write(letter, claims: claims)
         }
     }
 
     private mutating func merge(
-        _ letter: DeadLetter, holds: [OffsetClaim]
+        _ letter: DeadLetter, claims: [OffsetClaim]
     ) {
         counters.failuresMerged += letter.repeats ?? max(1, letter.targets.count)
-        outbox.merged.add(letter, holds: holds, &tracker)
+        outbox.merged.add(letter, claims: claims, &tracker)
     }
 
     /// Writes the dead letter of a record that cannot be read; the claim passes to it.
@@ -165,8 +166,8 @@ extension PipelineState {
         letter.correlation = event.correlation
         let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)
         let headerBytes = event.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.count }
-        let room = room(for: letter, originalBytes: size + headerBytes, holds: 1)
-        if room == .none { return merge(letter, holds: [claim]) }
+        let room = room(for: letter, originalBytes: size + headerBytes, claims: 1)
+        if room == .none { return merge(letter, claims: [claim]) }
         if room == .whole, size <= settings.live.deadLetterEventBytesMax {
             letter.original = DeadLetter.Original(
                 key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
@@ -176,7 +177,7 @@ extension PipelineState {
         }
         // A key that is not a subject may have any length.
         let isShort = record.key.map { $0.count <= RecordLimits.subjectBytesMax } ?? true
-        write(letter, key: isShort ? record.key.map { Array($0) } ?? [] : nil, holds: [claim])
+        write(letter, key: isShort ? record.key.map { Array($0) } ?? [] : nil, claims: [claim])
     }
 
     private static func minimal(_ letter: DeadLetter) -> [UInt8] {

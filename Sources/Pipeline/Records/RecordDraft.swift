@@ -26,7 +26,7 @@ struct RecordDraft {
     var endedOffset: Int64?
     /// When the payload was read that ends this key's older one.
     var endedPayloadAt: WallTime?
-    var order: TicketTable.PayloadPlace?
+    var order: TicketTable.PayloadKey?
     /// The row whose push is sent when Kafka has the record.
     var announces: OffsetClaim?
 

@@ -45,7 +45,7 @@ package struct OutgoingRecord: Sendable {
 }
 
 /// Records that Kafka has not acknowledged yet, each with the offsets that must wait for it: an
-/// offset is stored only after the suppressions and dead letters it caused are safe.
+/// offset is committed only after the suppressions and dead letters it caused are safe.
 struct TicketTable {
     private var open: [UInt64: Ticket] = [:]
     private var last: UInt64 = 0
@@ -74,7 +74,7 @@ struct TicketTable {
     struct Ticket {
         var record: OutgoingRecord
         var wasRefused = false
-        var holds: [OffsetClaim]
+        var claims: [OffsetClaim]
         /// What to produce if the value is too large; nil when there is nothing less to say.
         var fallback: [UInt8]?
         var suppression: IssuedSuppression?
@@ -82,7 +82,7 @@ struct TicketTable {
         fileprivate var bytes = 0
         /// The partition of `deferred` in whose share the ticket was counted.
         fileprivate var partition = 0
-        var order: PayloadPlace?
+        var order: PayloadKey?
         /// The row of `deferred` whose push is sent when Kafka has the record.
         var announces: OffsetClaim?
         /// What a shard says. Its subject is the record's key.
@@ -90,7 +90,7 @@ struct TicketTable {
     }
 
     /// Identifies the payload of a deferral that another event may replace, and gives its age.
-    struct PayloadPlace {
+    struct PayloadKey {
         var hash: UInt64
         var age: BodyAge
     }
@@ -123,7 +123,7 @@ struct TicketTable {
         record.endedOffset = draft.endedOffset
         record.endedPayloadAt = draft.endedPayloadAt
         var ticket = Ticket(
-            record: record, holds: draft.claims, fallback: draft.fallback,
+            record: record, claims: draft.claims, fallback: draft.fallback,
             suppression: draft.suppression)
         ticket.order = draft.order
         ticket.announces = draft.announces
@@ -185,8 +185,8 @@ struct TicketTable {
         else { return nil }
         guard let latest = latestDeferrals[old.record.key] else { return close(ticket) }
         precondition(latest > ticket, "a deferral is superseded by an older one")
-        for hold in old.holds { pass(hold, to: latest, &tracker) }
-        open[ticket]!.holds = []
+        for claim in old.claims { pass(claim, to: latest, &tracker) }
+        open[ticket]!.claims = []
         return close(ticket)
     }
 
@@ -194,20 +194,20 @@ struct TicketTable {
     /// else a key that is deferred again and again while Kafka takes nothing would gather claims without
     /// end. A row of `deferred` ends by itself, so each claim on one is kept.
     private mutating func pass(
-        _ hold: OffsetClaim, to ticket: UInt64, _ tracker: inout OffsetTracker
+        _ claim: OffsetClaim, to ticket: UInt64, _ tracker: inout OffsetTracker
     ) {
-        let known = open[ticket]!.holds.firstIndex {
-            $0.epoch == hold.epoch && !tracker.isOfTable(hold)
+        let known = open[ticket]!.claims.firstIndex {
+            $0.epoch == claim.epoch && !tracker.isOfTable(claim)
         }
         guard let known else {
-            open[ticket]!.holds.append(hold)
+            open[ticket]!.claims.append(claim)
             open[ticket]!.bytes += MemoryLayout<OffsetClaim>.stride
             usages[RecordTopic.deferred.rawValue].bytes += MemoryLayout<OffsetClaim>.stride
             return
         }
-        let isOlder = tracker.isOlder(hold, than: open[ticket]!.holds[known])
-        tracker.release(isOlder ? open[ticket]!.holds[known] : hold)
-        if isOlder { open[ticket]!.holds[known] = hold }
+        let isOlder = tracker.isOlder(claim, than: open[ticket]!.claims[known])
+        tracker.release(isOlder ? open[ticket]!.claims[known] : claim)
+        if isOlder { open[ticket]!.claims[known] = claim }
     }
 
     mutating func close(_ ticket: UInt64) -> Ticket? {
@@ -235,8 +235,8 @@ struct TicketTable {
         return open[ticket]!.record
     }
 
-    func forEachHold(_ body: (OffsetClaim) -> Void) {
-        for ticket in open.values { ticket.holds.forEach(body) }
+    func forEachClaim(_ body: (OffsetClaim) -> Void) {
+        for ticket in open.values { ticket.claims.forEach(body) }
     }
 
     func checkInvariants() {

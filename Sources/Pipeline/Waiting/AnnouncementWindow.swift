@@ -3,8 +3,8 @@
 
 internal import PushModel
 
-/// How many announcements of paced pushes may be on their way to Kafka, and how long Kafka takes for
-/// one.
+/// How many announcements of pushes with a minimum gap may be on their way to Kafka, and how long Kafka
+/// takes for one.
 ///
 /// An announcement is worth something for a time that begins when it is written. So no more are
 /// written than Kafka takes in some seconds: each acknowledgement that comes soon allows one more, and

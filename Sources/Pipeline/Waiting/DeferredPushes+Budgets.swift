@@ -19,7 +19,7 @@ extension DeferredPushes {
         let push = state.pushes[slot]
         // A further try is not a further push, and what comes from a row has waited for its window.
         guard push.coalescingKey == 0, push.attempts == 0, !push.isAnnounced,
-            state.pacing.longGap(of: push.route, coalescingKey: 0) == nil
+            state.tokenGaps.longGap(of: push.route, coalescingKey: 0) == nil
         else { return false }
         let token = state.audience.tokenBytes(of: push.token)
         let type = push.content.type

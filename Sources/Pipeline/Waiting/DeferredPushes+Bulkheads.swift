@@ -42,7 +42,7 @@ extension DeferredPushes {
         }
     }
 
-    /// When events have taken a quarter of the slots that walks leave to them, less urgent pushes make
+    /// When events have taken a quarter of the slots that fan-outs leave to them, less urgent pushes make
     /// room, the least urgent first: an event whose push is more urgent may stand next in Kafka, and is
     /// read only when there is room. Where all pushes have been equally urgent, events wait in Kafka.
     mutating func makeRoomForUrgent(

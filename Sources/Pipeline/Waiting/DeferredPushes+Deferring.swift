@@ -138,13 +138,13 @@ extension DeferredPushes {
         guard hasRoom(for: slot, key: key, state) else { return false }
         var record = Self.record(slot, notBefore: notBefore, state, now: now)
         var place = place(of: slot, state)
-        let holds = state.endTakingClaims(slot, withFollowUp: true, now: now)
+        let claims = state.endTakingClaims(slot, withFollowUp: true, now: now)
         state.counters.deferred += 1
-        let ofEvents = holds.filter { !state.tracker.isOfTable($0) }
-        for hold in holds where state.tracker.isOfTable(hold) {
-            putBack(hold, notBefore: notBefore, attempts: push.attempts, &state.tracker)
+        let ofEvents = claims.filter { !state.tracker.isOfTable($0) }
+        for claim in claims where state.tracker.isOfTable(claim) {
+            putBack(claim, notBefore: notBefore, attempts: push.attempts, &state.tracker)
         }
-        if ofEvents.isEmpty, ofEvents.count < holds.count { return true }
+        if ofEvents.isEmpty, ofEvents.count < claims.count { return true }
         if let open = state.outbox.tickets.openDeferral(of: key) {
             record.include(decode(open.record))
             // The open record may have the newer payload.
@@ -164,14 +164,14 @@ extension DeferredPushes {
 
     /// Gives the claim of a push back to the row that it was made of: the row waits again.
     private mutating func putBack(
-        _ hold: OffsetClaim, notBefore: MonotonicTime, attempts: UInt16,
+        _ claim: OffsetClaim, notBefore: MonotonicTime, attempts: UInt16,
         _ tracker: inout OffsetTracker
     ) {
-        guard let row = table.row(of: hold), table.isTaken(row), !table.isRevoked(row) else {
+        guard let row = table.row(of: claim), table.isTaken(row), !table.isRevoked(row) else {
             // A later record has given the row another claim; its push need not keep a distance to
             // this one.
-            if let row = table.row(of: hold), !table.isTaken(row) { table.withdraw(row) }
-            return tracker.release(hold)
+            if let row = table.row(of: claim), !table.isTaken(row) { table.withdraw(row) }
+            return tracker.release(claim)
         }
         table.putBack(row, notBefore: notBefore, attempts: attempts)
     }
@@ -180,14 +180,14 @@ extension DeferredPushes {
     /// where no other event can bring a newer one.
     private func place(
         of slot: UInt32, _ state: borrowing PipelineState
-    ) -> TicketTable.PayloadPlace? {
+    ) -> TicketTable.PayloadKey? {
         let push = state.pushes[slot]
         let said = push.hasFollowUp ? state.pushes.followUp(of: slot) : push.content
         guard push.coalescingKey != 0, state.pushes.bodies.isReplaceable(said.body) else {
             return nil
         }
         let token = state.audience.tokenBytes(of: push.token)
-        return TicketTable.PayloadPlace(
+        return TicketTable.PayloadKey(
             hash: state.payloadOrder.hash(push.route, token, push.coalescingKey),
             age: state.pushes.age(of: said))
     }

@@ -31,8 +31,8 @@ extension DeferredPushes {
             return false
         }
         let content = state.pushes[slot].content
-        let hold = table.hold(of: row)
-        if marks.isRead(content.readSequence, of: hold.epoch) {
+        let claim = table.claim(of: row)
+        if marks.isRead(content.readSequence, of: claim.epoch) {
             table.prolong(row, until: content.expiresAt)
             state.counters.deferred += 1
             state.release(state.endTakingClaims(slot, withFollowUp: true, now: now))
@@ -42,9 +42,9 @@ extension DeferredPushes {
         guard held < Self.patience(state.settings.sizes.holdMax),
             state.pushes.restingCount * 2 < state.pushes.slots, hasRoom(state)
         else { return false }
-        if marks.isDue(hold.epoch, now: now.monotonic), !table.hasUnreadRewrites(row) {
+        if marks.isDue(claim.epoch, now: now.monotonic), !table.hasUnreadRewrites(row) {
             marks.written(
-                hold, saidAt: table.offset(of: row), sequence: state.sequence, now: now.monotonic)
+                claim, saidAt: table.offset(of: row), sequence: state.sequence, now: now.monotonic)
             write(row, &state, now: now)
         }
         let until = now.monotonic + max(Self.asksAgainAfter, held)
@@ -59,8 +59,8 @@ extension DeferredPushes {
         let push = state.pushes[slot]
         guard push.attempts == 0, !push.hasFollowUp, !push.isOfDeferredShare else { return nil }
         var isOfRow = false
-        state.pushes.forEachClaim(of: slot) { hold in
-            if state.tracker.isOfTable(hold) { isOfRow = true }
+        state.pushes.forEachClaim(of: slot) { claim in
+            if state.tracker.isOfTable(claim) { isOfRow = true }
         }
         guard !isOfRow else { return nil }
         var found: UInt32?

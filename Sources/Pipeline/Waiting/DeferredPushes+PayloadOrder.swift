@@ -31,15 +31,15 @@ extension DeferredPushes {
     }
 
     /// A payload was accepted: older ones of its key that wait in `deferred` end.
-    /// - Parameter areWalking: whether an event with a payload walks through its audience, so that
+    /// - Parameter isFanningOut: whether an event with a payload is being fanned out, so that
     ///   an older payload may still come.
     @inline(never)
     mutating func payloadAccepted(
-        _ slot: UInt32, areWalking: Bool, _ state: inout PipelineState,
+        _ slot: UInt32, isFanningOut: Bool, _ state: inout PipelineState,
         now: Now
     ) {
         // Whether an older payload may still come to a token whose newer one has been accepted.
-        let mayBeOvertaken = assignments.isReplaying || areWalking || !forgotten.isEmpty
+        let mayBeOvertaken = assignments.isReplaying || isFanningOut || !forgotten.isEmpty
         guard mayBeOvertaken || !state.payloadOrder.isEmpty || table.count > 0 else { return }
         let (route, key) = (state.pushes.route(of: slot), state.pushes.coalescingKey(of: slot))
         let content = state.pushes[slot].content

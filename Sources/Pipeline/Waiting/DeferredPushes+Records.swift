@@ -32,7 +32,7 @@ extension DeferredPushes {
         if sentAt.nanoseconds > .min { push.lastSentAt = now.wall(at: sentAt) }
         if content.isSent { push.owesNothing() }
         var draft = draft(of: row, value: DeferredEncoder.value(push), state)
-        if table.isAnnouncing(row) { draft.announces = table.hold(of: row) }
+        if table.isAnnouncing(row) { draft.announces = table.claim(of: row) }
         let ticket = state.outbox.write(draft)
         table.rewritten(row, ticket: ticket)
     }
@@ -57,8 +57,8 @@ extension DeferredPushes {
     /// Writes tombstones for the rows whose last claim was given back.
     mutating func endRows(_ state: inout PipelineState) {
         guard !state.tracker.endedRows.isEmpty else { return }
-        for hold in state.tracker.takeEndedRows() {
-            guard let row = table.row(of: hold) else { continue }
+        for claim in state.tracker.takeEndedRows() {
+            guard let row = table.row(of: claim) else { continue }
             if !table.isRevoked(row) {
                 state.counters.deferredEnded += 1
                 state.outbox.write(draft(of: row, value: nil, state))
@@ -136,6 +136,6 @@ extension DeferredPushes {
         // A push without a payload is of its class's type; there would be no such push otherwise.
         let type = push.payload?.type ?? route.tokenClass.changeType!
         state.endUnqueued(.rejected, tokenKey.route, type, .deferralTooLarge)
-        state.writeAtOnce(letter, holds: ticket.holds)
+        state.writeAtOnce(letter, claims: ticket.claims)
     }
 }

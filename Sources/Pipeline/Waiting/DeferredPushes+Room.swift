@@ -73,8 +73,8 @@ extension DeferredPushes {
     /// Whether a push whose gap is kept in `deferred` is sent without it. A gap is a courtesy, and
     /// worth no outage: that is so where Kafka has not acknowledged its partition's records for some
     /// seconds, where the push has waited for room as long as it may hold its event, and where too
-    /// many wait for room. Those of a large audience may fill the slots that walks may take.
-    func goesUnpaced(
+    /// many wait for room. Those of a large audience may fill the slots that fan-outs may take.
+    func goesWithoutGap(
         _ slot: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
         let held = state.pushes.heldSince(of: slot)

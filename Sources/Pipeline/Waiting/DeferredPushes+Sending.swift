@@ -125,14 +125,14 @@ extension DeferredPushes {
             state.noteUnsubscribed(content.push, to: table.tokenBytes(of: row), route, now: now)
             return endUnsent(row, &state, now: now)
         }
-        let gap = state.pacing.longGap(of: route, coalescingKey: table.coalescingKey(of: row))
+        let gap = state.tokenGaps.longGap(of: route, coalescingKey: table.coalescingKey(of: row))
         // What another partition has no room for must not keep the rows behind it.
         if !table.isAnnounced(row),
             !hasRoom(forRow: row, announces: gap != nil, state, now: now)
         {
             return table.postpone(row, until: now.monotonic + Self.roomRetry)
         }
-        if let gap, case .wait = pace(row, gap: gap, &state, now: now) {
+        if let gap, case .wait = keepGap(row, gap: gap, &state, now: now) {
             return
         }
         makePush(of: row, content, token: token, &state, now: now)
@@ -144,7 +144,7 @@ extension DeferredPushes {
         now: Now
     ) {
         let route = table.route(of: row)
-        let hold = table.hold(of: row)
+        let claim = table.claim(of: row)
         table.take(row)
         var push = PushRequest(
             token: token, route: route, content: content.push, heldSince: .distantFuture)
@@ -175,7 +175,7 @@ extension DeferredPushes {
             state.counters.deferredSent += 1
             slot = state.add(push, now: now)
         }
-        _ = state.pushes.join(slot, push, hold: hold, &state.tracker)
+        _ = state.pushes.join(slot, push, claim: claim, &state.tracker)
         state.pushes.bodies.release(push.content.body)
     }
 

@@ -212,7 +212,7 @@ struct DeferredPushes: ~Copyable {
                 row, with: content, saidAt: saidAt, isRewrite: record.endedOffset != nil,
                 isActive: isActive, &state.tracker)
             if record.endedOffset != nil, !table.hasUnreadRewrites(row) {
-                marks.read(table.hold(of: row), saidAt: saidAt)
+                marks.read(table.claim(of: row), saidAt: saidAt)
             }
             let isSilent = push.lastSentAt == nil && mustSayWhenSent(row, state, now: now)
             // Once its partition has been read to the end.

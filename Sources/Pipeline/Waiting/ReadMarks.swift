@@ -10,7 +10,7 @@ internal import PushModel
 /// its way, however many pushes wait for it.
 struct ReadMarks {
     private struct Mark {
-        let hold: OffsetClaim
+        let claim: OffsetClaim
         /// The offset that the row had then.
         let saidAt: Int64
         let sequence: UInt64
@@ -45,19 +45,19 @@ struct ReadMarks {
 
     /// The record of this row is written as a mark.
     mutating func written(
-        _ hold: OffsetClaim, saidAt: Int64, sequence: UInt64, now: MonotonicTime
+        _ claim: OffsetClaim, saidAt: Int64, sequence: UInt64, now: MonotonicTime
     ) {
-        partitions[hold.epoch, default: Partition()].mark = Mark(
-            hold: hold, saidAt: saidAt, sequence: sequence)
-        partitions[hold.epoch]!.writtenAt = now
+        partitions[claim.epoch, default: Partition()].mark = Mark(
+            claim: claim, saidAt: saidAt, sequence: sequence)
+        partitions[claim.epoch]!.writtenAt = now
     }
 
     /// All that this worker has written of the row has been read, the last of it with this offset.
-    mutating func read(_ hold: OffsetClaim, saidAt: Int64) {
-        guard let mark = partitions[hold.epoch]?.mark, mark.hold == hold, mark.saidAt == saidAt
+    mutating func read(_ claim: OffsetClaim, saidAt: Int64) {
+        guard let mark = partitions[claim.epoch]?.mark, mark.claim == claim, mark.saidAt == saidAt
         else { return }
-        partitions[hold.epoch]!.readUpTo = mark.sequence
-        partitions[hold.epoch]!.mark = nil
+        partitions[claim.epoch]!.readUpTo = mark.sequence
+        partitions[claim.epoch]!.mark = nil
     }
 
     /// The partition is no longer ours.

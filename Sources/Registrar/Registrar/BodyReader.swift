@@ -45,14 +45,14 @@ final class BodyReader: @unchecked Sendable {
     func draft(
         _ key: InstallationKey, _ tokenClass: RegistrationClass, _ handler: String,
         _ targets: [RegistrationDraft.Target], sequence: Int64?
-    ) -> RegistrationDesk.Put {
-        RegistrationDesk.Put(
+    ) -> RegistrationArbiter.Put {
+        RegistrationArbiter.Put(
             key: key, handler: tokenClass.keyPart(of: handler), tokenClass: tokenClass,
             sequence: sequence, targets: targets)
     }
 
     /// The body of a write of one handler, for another replica.
-    func body(of put: RegistrationDesk.Put) -> [UInt8] {
+    func body(of put: RegistrationArbiter.Put) -> [UInt8] {
         var draft = RegistrationDraft(
             environment: put.key.environment, app: put.key.app,
             installation: put.key.installation,
@@ -93,7 +93,7 @@ final class BodyReader: @unchecked Sendable {
                         RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
                     },
                     sequence: handler["sequence"]?.integer.flatMap {
-                        RegistrationDesk.sequence($0)
+                        RegistrationArbiter.sequence($0)
                     },
                     content: handler["content"]?.string.flatMap {
                         UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
@@ -121,7 +121,7 @@ final class BodyReader: @unchecked Sendable {
                 .flatMap { TokenClass(name: String(decoding: $0, as: UTF8.self)) }
                 .flatMap { RegistrationClass($0) }
             if let word = word ?? tokenClass { members.append(("class", .string(word.rawValue))) }
-            let sequence = object["sequence"]?.integer.flatMap { RegistrationDesk.sequence($0) }
+            let sequence = object["sequence"]?.integer.flatMap { RegistrationArbiter.sequence($0) }
             if let sequence {
                 members.append(("sequence", .literal("\(sequence)")))
             }

@@ -138,7 +138,7 @@ struct KeyOwners: Sendable {
     // MARK: One handler
 
     func put(
-        _ put: RegistrationDesk.Put, _ request: RegistrarRequest
+        _ put: RegistrationArbiter.Put, _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
         return try await ask(
             put.key.recordKey(handler: put.handler), request,
@@ -152,7 +152,7 @@ struct KeyOwners: Sendable {
     }
 
     func remove(
-        _ removal: RegistrationDesk.Removal, _ tokenClass: RegistrationClass?,
+        _ removal: RegistrationArbiter.Removal, _ tokenClass: RegistrationClass?,
         _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
         var (passed, kind) = self.passed(
@@ -187,7 +187,7 @@ struct KeyOwners: Sendable {
         let handler = ImportedRegistration.handler(of: tokenClass.tokenClass)
         let replies = await RegistrarReply.all(keys) { key throws(Problem) in
             try await remove(
-                RegistrationDesk.Removal(key: key, handler: handler, isOnlyIfKnown: true), nil,
+                RegistrationArbiter.Removal(key: key, handler: handler, isOnlyIfKnown: true), nil,
                 request)
         }
         return replies.first { $0.status != 204 }
@@ -277,7 +277,7 @@ struct KeyOwners: Sendable {
     }
 
     private static func reply(
-        to answer: RegistrationDesk.Answer
+        to answer: RegistrationArbiter.Answer
     ) throws(Problem) -> RegistrarReply {
         switch answer {
         case .accepted(let sequence, let registeredAt, let isRetry):

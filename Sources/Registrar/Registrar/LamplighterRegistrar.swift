@@ -138,7 +138,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         var listeners = [registrations]
         if let settings = configuration.healthSettings {
             listeners.append(
-                listener(settings, purpose: "for probes and for requests of metrics") {
+                listener(settings, bound: "listening for probes and for requests of metrics") {
                     health($0)
                 })
         }
@@ -182,7 +182,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         settings.admission = { service.admit($0) }
         settings.proxies = TrustedProxies(registrar.trustedProxies)
         settings.refused = { [tally] in tally.count($0, status: $1) }
-        return listener(settings, purpose: "for registrations") { await service.answer($0) }
+        return listener(settings, bound: "listening for registrations") { await service.answer($0) }
     }
 
     /// Callers' connections, and as many that wait: what the process may open, but for files, Kafka's brokers,
@@ -194,14 +194,14 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
     }
 
     private func listener(
-        _ settings: HTTPListenerSettings, purpose: String,
+        _ settings: HTTPListenerSettings, bound message: Logger.Message,
         answer: @escaping @Sendable (HTTPRequest) async -> HTTPAnswer
     ) -> HTTPListener {
         HTTPListener(
             settings,
             isBound: { [logger] port in
                 logger.notice(
-                    "listening \(purpose)",
+                    message,
                     metadata: ["host": "\(settings.host)", "port": .stringConvertible(port)])
             }, answer: answer)
     }

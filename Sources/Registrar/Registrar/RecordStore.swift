@@ -13,7 +13,7 @@ final class RecordStore: Sendable {
     typealias Receiver = @Sendable (RecordFetcher.Found) -> Void
 
     private struct Job {
-        var place: RecordFetcher.Place
+        var place: RecordFetcher.Position
         var receiver: Receiver
     }
 

@@ -16,7 +16,7 @@ protocol RegistrarKafka: AnyObject {
 
     /// Lends up to `limit` records, nil for one that is no registration's, and returns how many messages
     /// were looked at.
-    func poll(now: Now, limit: Int, _ body: (RegistrationDesk.Record?) -> Void) -> Int
+    func poll(now: Now, limit: Int, _ body: (RegistrationArbiter.Record?) -> Void) -> Int
     func takeFacts() -> [ConsumerFact]
     func completeRevoke(now: Now)
     func restart(now: Now) throws
@@ -26,7 +26,7 @@ protocol RegistrarKafka: AnyObject {
     /// Writes a registration's record; false if it was not taken.
     func write(_ record: RegistrationWrite) -> Bool
     /// What became of the records that were taken: the offset, nil for one that may not be in the log.
-    func takeReports(now: Now) -> [(ticket: RegistrationDesk.Ticket, offset: Int64?)]
+    func takeReports(now: Now) -> [(ticket: RegistrationArbiter.Ticket, offset: Int64?)]
     /// Waits until all that was taken is reported, at most for so long.
     func flush(timeout: Duration)
     func close(timeout: Duration, now: Now)
@@ -72,11 +72,11 @@ final class RegistrarClients: RegistrarKafka {
 
     // MARK: Reading
 
-    func poll(now: Now, limit: Int, _ body: (RegistrationDesk.Record?) -> Void) -> Int {
+    func poll(now: Now, limit: Int, _ body: (RegistrationArbiter.Record?) -> Void) -> Int {
         consumer.poll(now: now, limit: limit) { body(read($0)) }
     }
 
-    private func read(_ record: borrowing KafkaRecord) -> RegistrationDesk.Record? {
+    private func read(_ record: borrowing KafkaRecord) -> RegistrationArbiter.Record? {
         guard let (key, handler) = InstallationKey.read(recordKey: record.key) else { return nil }
         var summary: RegistrationSummary?
         if let value = record.value {
@@ -96,10 +96,10 @@ final class RegistrarClients: RegistrarKafka {
         }
         let isOfRegistrar = record.header(named: Self.writerHeader) != nil
         var order = Self.text(of: Self.orderHeader, in: record).flatMap { Int64($0) }
-            .flatMap { RegistrationDesk.sequence($0) }
+            .flatMap { RegistrationArbiter.sequence($0) }
         // A registrar of a version before notes no order, and all sequences are the clients'.
         if owner == nil, isOfRegistrar { order = order ?? summary?.sequence }
-        return RegistrationDesk.Record(
+        return RegistrationArbiter.Record(
             partition: record.partition, offset: record.offset, key: key,
             handler: handler, summary: summary, owner: owner,
             order: order.map { summary == nil ? .below($0) : .sequence($0) } ?? .none,
@@ -118,7 +118,7 @@ final class RegistrarClients: RegistrarKafka {
 
     func takeFacts() -> [ConsumerFact] { consumer.takeFacts() }
 
-    func completeRevoke(now: Now) { consumer.completeRevoke(store: [], now: now) }
+    func completeRevoke(now: Now) { consumer.completeRevoke(commit: [], now: now) }
 
     func restart(now: Now) throws { try consumer.restart(timeout: .seconds(5), now: now) }
 
@@ -153,8 +153,8 @@ final class RegistrarClients: RegistrarKafka {
         return acceptance == .accepted
     }
 
-    func takeReports(now: Now) -> [(ticket: RegistrationDesk.Ticket, offset: Int64?)] {
-        var reports: [(ticket: RegistrationDesk.Ticket, offset: Int64?)] = []
+    func takeReports(now: Now) -> [(ticket: RegistrationArbiter.Ticket, offset: Int64?)] {
+        var reports: [(ticket: RegistrationArbiter.Ticket, offset: Int64?)] = []
         producer.pollReports(now: now) { reports.append(($0.ticket, $0.position?.offset)) }
         return reports
     }

@@ -7,9 +7,9 @@ internal import Logging
 internal import PushModel
 internal import RegistrarRules
 
-/// The thread that owns the registrar's Kafka clients and its desk. Requests come in by a mailbox and
+/// The thread that owns the registrar's Kafka clients and its arbiter. Requests come in by a mailbox and
 /// are answered through their continuations, so nothing on it is shared. What Kafka says is told to the
-/// desk, and what the desk wants is done.
+/// arbiter, and what the arbiter wants is done.
 final class RegistrarLoop {
     private let mailbox: RegistrarMailbox
     private let kafka: any RegistrarKafka
@@ -17,16 +17,16 @@ final class RegistrarLoop {
     private let settings: Settings
     private let logger: Logger
     private let readAgain: Rereading
-    private var desk: RegistrationDesk
+    private var arbiter: RegistrationArbiter
     /// What the last poll has brought.
-    private var polled: [RegistrationDesk.Record] = []
+    private var polled: [RegistrationArbiter.Record] = []
     private var ids: [AssignmentID: Int32] = [:]
     private var revoking: [AssignmentID] = []
-    private var replies: [RegistrationDesk.RequestID: Reply] = [:]
+    private var replies: [RegistrationArbiter.RequestID: Reply] = [:]
     /// The requests that wait, oldest first, with the times when they are told to try again.
-    private var deadlines: [(request: RegistrationDesk.RequestID, at: MonotonicTime)] = []
+    private var deadlines: [(request: RegistrationArbiter.RequestID, at: MonotonicTime)] = []
     private var deadlinesDone = 0
-    private var lastRequest: RegistrationDesk.RequestID = 0
+    private var lastRequest: RegistrationArbiter.RequestID = 0
     /// What is to be written again and could not be read, and when it is tried again.
     private var unrepaired: [(InstallationKey, handler: String, partition: Int32)] = []
     private var repairAt = MonotonicTime(nanoseconds: .min)
@@ -40,7 +40,7 @@ final class RegistrarLoop {
     private var requestsAt = MonotonicTime(nanoseconds: .min)
     private var counters = RegistrarCounters()
 
-    typealias Reply = CheckedContinuation<RegistrationDesk.Answer, Never>
+    typealias Reply = CheckedContinuation<RegistrationArbiter.Answer, Never>
 
     struct Settings: Sendable {
         /// The text that other replicas find this one by; empty for one that cannot be reached.
@@ -78,7 +78,7 @@ final class RegistrarLoop {
         self.readAgain = readAgain
         self.logger = logger
         var random = SystemRandomNumberGenerator()
-        desk = RegistrationDesk(writer: random.next(), seed: random.next())
+        arbiter = RegistrationArbiter(writer: random.next(), seed: random.next())
         epoll = try Epoll()
         let descriptors = [mailbox.waker.descriptor] + kafka.wakeDescriptors
         for (tag, descriptor) in descriptors.enumerated() {
@@ -153,7 +153,7 @@ final class RegistrarLoop {
         }
         if now.monotonic >= announceAt {
             kafka.announce(
-                desk.hasImports ? settings.announcementOfImports : settings.announcement)
+                arbiter.hasImports ? settings.announcementOfImports : settings.announcement)
             announceAt = now.monotonic + Self.announceInterval
         }
         publish(now)
@@ -173,17 +173,17 @@ final class RegistrarLoop {
     private func take(_ message: RegistrarMailbox.Message, _ now: Now) {
         switch message {
         case .put(let put, let partition, let reply):
-            desk.put(put, in: partition, as: expect(reply, now), now: now.wall)
+            arbiter.put(put, in: partition, as: expect(reply, now), now: now.wall)
         case .remove(let removal, let partition, let reply):
-            desk.remove(removal, in: partition, as: expect(reply, now))
+            arbiter.remove(removal, in: partition, as: expect(reply, now))
         case .claim(let claim, let partition, let reply):
-            desk.claim(claim, in: partition, as: expect(reply, now), now: now.wall)
+            arbiter.claim(claim, in: partition, as: expect(reply, now), now: now.wall)
         case .list(let key, let partitions, let reply):
-            let wanted = partitions ?? Set(desk.ownedPartitions)
-            let listed = desk.list(key, in: wanted)
+            let wanted = partitions ?? Set(arbiter.ownedPartitions)
+            let listed = arbiter.list(key, in: wanted)
             reply.resume(returning: listed.map { OwnedHandlers(partitions: wanted, handlers: $0) })
         case .writeAgain(let key, let handler, let partition, let offset, let value):
-            desk.writeAgain(
+            arbiter.writeAgain(
                 key, handler: handler, partition: partition, offset: offset, value: value)
         case .notWrittenAgain(let key, let handler, let partition):
             // Those that follow do not put off the first.
@@ -196,12 +196,12 @@ final class RegistrarLoop {
     private func repair(_ now: Now) {
         guard !unrepaired.isEmpty, now.monotonic >= repairAt else { return }
         for (key, handler, partition) in unrepaired {
-            desk.askAgain(key, handler: handler, partition: partition)
+            arbiter.askAgain(key, handler: handler, partition: partition)
         }
         unrepaired = []
     }
 
-    private func expect(_ reply: Reply, _ now: Now) -> RegistrationDesk.RequestID {
+    private func expect(_ reply: Reply, _ now: Now) -> RegistrationArbiter.RequestID {
         lastRequest += 1
         replies[lastRequest] = reply
         deadlines.append((lastRequest, now.monotonic + settings.requestTimeout))
@@ -225,13 +225,13 @@ final class RegistrarLoop {
         }
     }
 
-    // MARK: What the desk wants done
+    // MARK: What the arbiter wants done
 
     private func perform(_ now: Now) {
-        for action in desk.takeActions() {
+        for action in arbiter.takeActions() {
             switch action {
             case .write(let record):
-                if !kafka.write(record) { desk.reported(record.ticket, offset: nil) }
+                if !kafka.write(record) { arbiter.reported(record.ticket, offset: nil) }
             case .answer(let request, let answer):
                 guard let reply = replies.removeValue(forKey: request) else { break }
                 if answer == .unacknowledged { counters.unacknowledged += 1 }
@@ -274,16 +274,16 @@ final class RegistrarLoop {
 
     // MARK: Kafka
 
-    private func take(_ record: RegistrationDesk.Record?) {
+    private func take(_ record: RegistrationArbiter.Record?) {
         counters.recordsRead += 1
         guard let record else { return }
         polled.append(record)
-        desk.take(record)
+        arbiter.take(record)
     }
 
     private func takeReports(_ now: Now) {
         for report in kafka.takeReports(now: now) {
-            desk.reported(report.ticket, offset: report.offset)
+            arbiter.reported(report.ticket, offset: report.offset)
         }
         perform(now)
     }
@@ -295,10 +295,10 @@ final class RegistrarLoop {
                 counters.isInGroup = true
                 for assignment in assignments {
                     ids[assignment.id] = assignment.partition
-                    desk.assigned(assignment.partition, logEnd: assignment.logEnd)
+                    arbiter.assigned(assignment.partition, logEnd: assignment.logEnd)
                     // Its first records may have come by in the poll that brought the assignment.
                     for line in polled where line.partition == assignment.partition {
-                        desk.take(line)
+                        arbiter.take(line)
                     }
                     if assignment.startOffset >= assignment.logEnd {
                         caughtUp(assignment.partition, now)
@@ -310,7 +310,7 @@ final class RegistrarLoop {
                 counters.isInGroup = false
                 revoking = gone
                 for id in gone {
-                    if let partition = ids[id] { desk.revoking(partition) }
+                    if let partition = ids[id] { arbiter.revoking(partition) }
                 }
                 perform(now)
                 if gone.isEmpty { kafka.completeRevoke(now: now) }
@@ -318,7 +318,7 @@ final class RegistrarLoop {
                 counters.isInGroup = false
                 for id in gone {
                     guard let partition = ids.removeValue(forKey: id) else { continue }
-                    desk.lost(partition)
+                    arbiter.lost(partition)
                     unavailable[partition] = nil
                 }
                 logger.warning(
@@ -354,7 +354,7 @@ final class RegistrarLoop {
     }
 
     private func caughtUp(_ partition: Int32, _ now: Now) {
-        desk.caughtUp(partition, now: now.wall)
+        arbiter.caughtUp(partition, now: now.wall)
         announceAt = MonotonicTime(nanoseconds: .min)
     }
 
@@ -372,13 +372,13 @@ final class RegistrarLoop {
     }
 
     private func publish(_ now: Now) {
-        counters.owned = desk.ownedPartitions
+        counters.owned = arbiter.ownedPartitions
         counters.assigned = ids.count
-        counters.registrations = desk.registrations
-        counters.hasImports = desk.hasImports
-        counters.bytes = desk.bytes
-        counters.underWay = desk.underWay
-        counters.writtenAgain = desk.writtenAgain
+        counters.registrations = arbiter.registrations
+        counters.hasImports = arbiter.hasImports
+        counters.bytes = arbiter.bytes
+        counters.underWay = arbiter.underWay
+        counters.writtenAgain = arbiter.writtenAgain
         counters.unavailable = unavailable
         mailbox.publish(counters)
     }

@@ -9,7 +9,7 @@ internal import Synchronization
 /// The handlers of an installation that are in a replica's partitions.
 struct OwnedHandlers: Sendable {
     var partitions: Set<Int32>
-    var handlers: [RegistrationDesk.Listed]
+    var handlers: [RegistrationArbiter.Listed]
 }
 
 /// What a replica has counted and holds.
@@ -35,8 +35,8 @@ struct RegistrarCounters: Sendable {
 /// The requests for the registrar's thread, and what it publishes.
 final class RegistrarMailbox: Sendable {
     enum Message: Sendable {
-        case put(RegistrationDesk.Put, partition: Int32, RegistrarLoop.Reply)
-        case remove(RegistrationDesk.Removal, partition: Int32, RegistrarLoop.Reply)
+        case put(RegistrationArbiter.Put, partition: Int32, RegistrarLoop.Reply)
+        case remove(RegistrationArbiter.Removal, partition: Int32, RegistrarLoop.Reply)
         case claim(InstallationClaim, partition: Int32, RegistrarLoop.Reply)
         /// Lists what is in these partitions, or in all that are owned; nil if one is not owned.
         case list(
@@ -106,19 +106,21 @@ final class RegistrarMailbox: Sendable {
 
     // MARK: Questions
 
-    func put(_ put: RegistrationDesk.Put, in partition: Int32) async -> RegistrationDesk.Answer {
+    func put(_ put: RegistrationArbiter.Put, in partition: Int32) async
+        -> RegistrationArbiter.Answer
+    {
         await withCheckedContinuation { send(.put(put, partition: partition, $0)) }
     }
 
     func remove(
-        _ removal: RegistrationDesk.Removal, in partition: Int32
-    ) async -> RegistrationDesk.Answer {
+        _ removal: RegistrationArbiter.Removal, in partition: Int32
+    ) async -> RegistrationArbiter.Answer {
         await withCheckedContinuation { send(.remove(removal, partition: partition, $0)) }
     }
 
     func claim(
         _ claim: InstallationClaim, in partition: Int32
-    ) async -> RegistrationDesk.Answer {
+    ) async -> RegistrationArbiter.Answer {
         await withCheckedContinuation { send(.claim(claim, partition: partition, $0)) }
     }
 

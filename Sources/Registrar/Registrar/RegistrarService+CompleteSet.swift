@@ -30,7 +30,7 @@ extension RegistrarService {
         if let refused = replies.first(where: { $0.status != 200 }) { return refused }
         let removals = await RegistrarReply.all(set.removed) { keyPart throws(Problem) in
             try await owners.remove(
-                RegistrationDesk.Removal(key: key, handler: keyPart, below: set.sequence),
+                RegistrationArbiter.Removal(key: key, handler: keyPart, below: set.sequence),
                 .controls, request)
         }
         if let refused = removals.first(where: { $0.status != 204 }) { return refused }
@@ -39,7 +39,7 @@ extension RegistrarService {
     }
 
     private func completeSet(
-        _ puts: [RegistrationDesk.Put], _ sequence: Int64?, _ key: InstallationKey,
+        _ puts: [RegistrationArbiter.Put], _ sequence: Int64?, _ key: InstallationKey,
         _ request: RegistrarRequest
     ) async throws(Problem) -> CompleteSet {
         let stored = try await owners.handlers(of: key, request)

@@ -146,7 +146,7 @@ struct RegistrarService: Sendable {
         case KeyOwners.forwardedRemoval:
             let named = try body(KeyPartBody.init)
             return try await owners.remove(
-                RegistrationDesk.Removal(
+                RegistrationArbiter.Removal(
                     key: key, handler: named.keyPart, below: named.below,
                     isOnlyIfKnown: named.isOnlyIfKnown), nil, request)
         case KeyOwners.forwardedRecord:
@@ -207,7 +207,7 @@ struct RegistrarService: Sendable {
         case (.get, _): return try await get(key, nil, request)
         case (.delete, .handler(_, let tokenClass, let handler)):
             let reply = try await owners.remove(
-                RegistrationDesk.Removal(
+                RegistrationArbiter.Removal(
                     key: key, handler: tokenClass.keyPart(of: handler),
                     below: request.belowSequence, tokenClass: tokenClass), tokenClass, request)
             guard reply.status == 204 else { return reply }
@@ -315,7 +315,7 @@ struct RegistrarService: Sendable {
         }
         let replies = await RegistrarReply.all(removed) { handler throws(Problem) in
             try await owners.remove(
-                RegistrationDesk.Removal(key: key, handler: handler.keyPart, below: below),
+                RegistrationArbiter.Removal(key: key, handler: handler.keyPart, below: below),
                 handler.tokenClass, request)
         }
         // What has been written since it was listed may be above the sequence, and stays too.

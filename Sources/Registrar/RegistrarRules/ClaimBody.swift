@@ -17,7 +17,7 @@ package struct ClaimBody: Hashable, Sendable {
     package init(_ object: JSONObject) throws(InvalidMember) {
         guard let key = SnapshotReader.member(object, "attestedKey")?.string,
             let until = SnapshotReader.member(object, "until")?.integer,
-            RegistrationDesk.sequence(until) != nil
+            RegistrationArbiter.sequence(until) != nil
         else {
             throw InvalidMember(
                 "", "it is no claim", remedy: "replace the registrar that sent it by this version")

@@ -70,7 +70,7 @@ package struct CompleteSet: Hashable, Sendable {
         let replaced = stored.filter { $0.tokenClass == .controls || names[$0.keyPart] != nil }
         let newest = replaced.compactMap(\.sequence).max()
         self.sequence = sequence ?? (newest ?? -1) + 1
-        guard self.sequence <= RegistrationDesk.sequenceMax else {
+        guard self.sequence <= RegistrationArbiter.sequenceMax else {
             throw .stale(stored: newest ?? 0)
         }
         for handler in replaced {
@@ -82,7 +82,7 @@ package struct CompleteSet: Hashable, Sendable {
                 && (handler.content == nil || handler.content == content)
             guard isRetry else { throw .stale(stored: newest ?? known) }
         }
-        // As the desk counts: what is there already may stay, however much it is.
+        // As the arbiter counts: what is there already may stay, however much it is.
         let known = Set(stored.map(\.keyPart))
         let new = named.filter { !known.contains($0.keyPart) }.map(\.partition)
         let counts = Dictionary(

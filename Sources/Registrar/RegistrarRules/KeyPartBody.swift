@@ -27,7 +27,7 @@ package struct KeyPartBody: Hashable, Sendable {
         }
         self.keyPart = String(decoding: keyPart, as: UTF8.self)
         below = SnapshotReader.member(object, "below")?.integer.flatMap {
-            RegistrationDesk.sequence($0)
+            RegistrationArbiter.sequence($0)
         }
         isOnlyIfKnown = SnapshotReader.member(object, "onlyIfKnown")?.bool ?? false
     }

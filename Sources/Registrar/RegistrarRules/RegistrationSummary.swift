@@ -6,7 +6,7 @@ package import Simdjson
 
 /// What the registrar remembers of a registration's record, apart from its key.
 package struct RegistrationSummary: Hashable, Sendable {
-    /// The client's count, from 0 to `RegistrationDesk.sequenceMax`; nil in a record that was not written
+    /// The client's count, from 0 to `RegistrationArbiter.sequenceMax`; nil in a record that was not written
     /// over HTTP, and in one whose number no client may have.
     package var sequence: Int64?
     /// The class of its targets; nil if they are of several classes, or if it has none and the
@@ -27,7 +27,7 @@ package struct RegistrationSummary: Hashable, Sendable {
         guard let record = try? parser.parse(value).object,
             let targets = record["targets"], let elements = targets.array
         else { return nil }
-        sequence = record["sequence"]?.integer.flatMap { RegistrationDesk.sequence($0) }
+        sequence = record["sequence"]?.integer.flatMap { RegistrationArbiter.sequence($0) }
         if let key = record["attestedKey"]?.string {
             tokenClass = nil
             content = StableHash.hash64(key, seed: 0)

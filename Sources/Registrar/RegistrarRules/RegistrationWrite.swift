@@ -3,7 +3,7 @@
 
 /// A record that the registrar writes. Without a value it is a tombstone.
 package struct RegistrationWrite: Hashable, Sendable {
-    package var ticket: RegistrationDesk.Ticket
+    package var ticket: RegistrationArbiter.Ticket
     package var partition: Int32
     package var key: [UInt8]
     package var value: [UInt8]?

@@ -44,7 +44,8 @@ package enum RequestRules {
     /// The value of `belowSequence`.
     package static func sequence(_ text: String) throws(Problem) -> Int64 {
         let isNumber = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-        guard isNumber, let sequence = Int64(text), sequence <= RegistrationDesk.sequenceMax else {
+        guard isNumber, let sequence = Int64(text), sequence <= RegistrationArbiter.sequenceMax
+        else {
             throw Problem(
                 .invalid, "\(belowSequence) is not an integer from 0 to 2^53 - 1",
                 remedy: "send a sequence, or leave it out", field: belowSequence)

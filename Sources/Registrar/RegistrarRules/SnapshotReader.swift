@@ -165,7 +165,7 @@ package struct SnapshotReader {
         // 17.0 is an integer to JSON Schema.
         let whole = value.double.flatMap { Int64(exactly: $0) }
         guard let sequence = value.integer ?? whole,
-            (0...RegistrationDesk.sequenceMax).contains(sequence)
+            (0...RegistrationArbiter.sequenceMax).contains(sequence)
         else {
             throw InvalidMember(
                 "\(pointer)/\(name)", "\(name) is not an integer from 0 to 2^53 - 1",

@@ -6,7 +6,7 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// One client's socket, TLS and HTTP/2. It moves bytes; the desk and the loop interpret them.
+/// One client's socket, TLS and HTTP/2. It moves bytes; `OpenRequests` and the loop interpret them.
 final class SimulatorConnection {
     enum State {
         case handshaking
@@ -19,7 +19,7 @@ final class SimulatorConnection {
     }
 
     let accepted: AcceptedSocket
-    let desk: RequestDesk
+    let openRequests: OpenRequests
     private var tls: TLSStream
     let session: ServerSession
     private(set) var state = State.handshaking
@@ -38,12 +38,12 @@ final class SimulatorConnection {
     private var outputStart = 0
     private var outputEnd = 0
 
-    init(_ accepted: AcceptedSocket, context: TLSContext, desk: RequestDesk, now: Int64) {
+    init(_ accepted: AcceptedSocket, context: TLSContext, openRequests: OpenRequests, now: Int64) {
         self.accepted = accepted
-        self.desk = desk
+        self.openRequests = openRequests
         tls = TLSStream(
             context: context, descriptor: accepted.socket.descriptor, serverName: nil)
-        session = ServerSession(requests: desk, streamLimit: desk.streamLimit)
+        session = ServerSession(requests: openRequests, streamLimit: openRequests.streamLimit)
         acceptedAt = now
     }
 
@@ -71,7 +71,7 @@ final class SimulatorConnection {
     }
 
     enum Reading {
-        /// Bytes were read, and the desk may have new requests.
+        /// Bytes were read, and `OpenRequests` may have new requests.
         case more
         /// Nothing was read, and nothing will be until the descriptor is readable, if ever.
         case drained
@@ -102,7 +102,7 @@ final class SimulatorConnection {
     func write() {
         guard state == .open || state == .leaving else { return }
         wantsWritable = false
-        desk.turn.publishCounts()
+        openRequests.turn.publishCounts()
         while fillOutput() {
             let transfer = output.withUnsafeBytes {
                 tls.write(UnsafeRawBufferPointer(rebasing: $0[outputStart..<outputEnd]))

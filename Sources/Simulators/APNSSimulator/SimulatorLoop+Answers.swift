@@ -8,14 +8,14 @@ internal import PushModel
 extension SimulatorLoop {
     /// Decides the answer to every complete request.
     func answerEnded(of connection: SimulatorConnection) {
-        let desk = connection.desk
-        for request in desk.ended { decide(request, of: connection) }
-        desk.forgetEnded()
+        let openRequests = connection.openRequests
+        for request in openRequests.ended { decide(request, of: connection) }
+        openRequests.forgetEnded()
     }
 
     private func decide(_ request: Int, of connection: SimulatorConnection) {
-        let desk = connection.desk
-        assert(desk.requests[request].isOpen, "a request is answered after it was closed")
+        let openRequests = connection.openRequests
+        assert(openRequests.requests[request].isOpen, "a request is answered after it was closed")
         widen(connection)
         guard !turn.isStalled else {
             turn.counts.unanswered += 1
@@ -23,20 +23,21 @@ extension SimulatorLoop {
         }
         let environment = connection.accepted.environment
         let now = SystemClock.wallNanoseconds()
-        let judged = judge.answer(desk.requests[request], environment: environment, now: now)
+        let judged = judge.answer(
+            openRequests.requests[request], environment: environment, now: now)
         var answer = judged.answer
         if judged.isUnremembered { turn.counts.tokensUnremembered += 1 }
         // The script is for pushes: what is done with channels has been done.
-        if answer.status == 200, desk.requests[request].isPush,
+        if answer.status == 200, openRequests.requests[request].isPush,
             let scripted = judge.script.next(
-                token: desk.requests[request].token, on: connection.accepted.number,
+                token: openRequests.requests[request].token, on: connection.accepted.number,
                 to: connection.accepted.address, now: turn.now)
         {
             guard let dictated = scripted.answer(wallMilliseconds: now / 1_000_000) else {
                 turn.counts.unanswered += 1
                 if case .reset(let code) = scripted {
                     connection.session.reset(
-                        stream: desk.requests[request].stream, errorCode: code)
+                        stream: openRequests.requests[request].stream, errorCode: code)
                 }
                 return
             }
@@ -50,7 +51,7 @@ extension SimulatorLoop {
         _ answer: SimulatedAnswer, on request: Int, of connection: SimulatorConnection,
         wallNanoseconds now: Int64
     ) {
-        if connection.desk.requests[request].isPush {
+        if connection.openRequests.requests[request].isPush {
             if answer.status == 200 {
                 turn.counts.accepted += 1
             } else {
@@ -60,7 +61,7 @@ extension SimulatorLoop {
         log?.append(
             wallNanoseconds: now, connection: connection.accepted.number,
             environment: connection.accepted.environment.logName,
-            request: connection.desk.requests[request], answer: answer)
+            request: connection.openRequests.requests[request], answer: answer)
         record(answer, on: request, of: connection)
         let delay = turn.nextDelay()
         guard delay > 0 else { return send(answer, on: request, of: connection) }
@@ -68,7 +69,7 @@ extension SimulatorLoop {
         delayed.append(
             DelayedAnswer(
                 due: SystemClock.monotonicNanoseconds() + delay, connection: connection.tag,
-                request: request, serial: connection.desk.requests[request].serial,
+                request: request, serial: connection.openRequests.requests[request].serial,
                 answer: answer))
     }
 
@@ -78,10 +79,11 @@ extension SimulatorLoop {
         headers.removeAll()
         headers.append(status: answer.status)
         let name: StaticString =
-            if case .devices = connection.desk.requests[request].service { "apns-id" } else {
+            if case .devices = connection.openRequests.requests[request].service { "apns-id" } else
+            {
                 "apns-request-id"
             }
-        connection.desk.requests[request].apnsID.withUnsafeBytes {
+        connection.openRequests.requests[request].apnsID.withUnsafeBytes {
             headers.append(name, $0, indexed: false)
         }
         if let channelID = answer.channelID {
@@ -105,7 +107,7 @@ extension SimulatorLoop {
                 "content-type", answer.form == .html ? "text/html" : "application/json")
         }
         connection.session.respond(
-            stream: connection.desk.requests[request].stream, headers, body: body)
+            stream: connection.openRequests.requests[request].stream, headers, body: body)
         if answer == .idleTimeout { leave(connection, reason: answer.reason) }
     }
 
@@ -116,7 +118,8 @@ extension SimulatorLoop {
     }
 
     private func isAwaited(_ answer: DelayedAnswer) -> Bool {
-        connections[answer.connection]?.desk.isOpen(answer.request, serial: answer.serial) ?? false
+        connections[answer.connection]?.openRequests.isOpen(answer.request, serial: answer.serial)
+            ?? false
     }
 
     func sendDelayed(until now: Int64) {
@@ -135,9 +138,9 @@ extension SimulatorLoop {
 
     /// Raises the stream limit of a connection after its first valid provider token.
     private func widen(_ connection: SimulatorConnection) {
-        guard !connection.isWidened, connection.desk.credential.key != nil else { return }
+        guard !connection.isWidened, connection.openRequests.credential.key != nil else { return }
         connection.isWidened = true
-        connection.desk.streamLimit = turn.streamLimit
+        connection.openRequests.streamLimit = turn.streamLimit
         connection.session.announce(streamLimit: turn.streamLimit)
     }
 
@@ -145,7 +148,7 @@ extension SimulatorLoop {
         _ answer: SimulatedAnswer, on request: Int, of connection: SimulatorConnection
     ) {
         guard shared.recorder.isOn else { return }
-        let whole = connection.desk.requests[request]
+        let whole = connection.openRequests.requests[request]
         shared.recorder.record(
             RecordedRequest(
                 connection: connection.accepted.number,

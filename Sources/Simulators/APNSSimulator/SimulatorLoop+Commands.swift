@@ -17,7 +17,7 @@ extension SimulatorLoop {
         case .resetConnections: onEach { $0.reset() }
         case .resetStreams(let code):
             onEach { connection in
-                for request in connection.desk.requests where request.isOpen {
+                for request in connection.openRequests.requests where request.isOpen {
                     connection.session.reset(stream: request.stream, errorCode: code)
                 }
             }
@@ -29,7 +29,7 @@ extension SimulatorLoop {
             turn.streamLimit = max(0, limit)
             onEach { connection in
                 guard connection.isWidened else { return }
-                connection.desk.streamLimit = turn.streamLimit
+                connection.openRequests.streamLimit = turn.streamLimit
                 connection.session.announce(streamLimit: turn.streamLimit)
             }
         default: set(command)

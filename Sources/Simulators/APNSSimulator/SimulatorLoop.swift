@@ -180,11 +180,11 @@ final class SimulatorLoop {
         let credential = ConnectionCredential(
             registry: shared.registry, environment: accepted.environment)
         // A connection has one stream until a provider token is valid.
-        let desk = RequestDesk(
+        let openRequests = OpenRequests(
             streamLimit: min(1, turn.streamLimit), credential: credential, judge: judge,
             turn: turn, keepsHeaders: shared.recorder.isOn)
         let connection = SimulatorConnection(
-            accepted, context: shared.context, desk: desk,
+            accepted, context: shared.context, openRequests: openRequests,
             now: SystemClock.monotonicNanoseconds())
         do throws(SystemError) {
             try epoll.add(accepted.socket.descriptor, for: .read, tag: connection.tag)

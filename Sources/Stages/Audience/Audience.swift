@@ -123,7 +123,7 @@ package struct Audience: ~Copyable, Sendable {
         subjects.bytes(of: subject)
     }
 
-    /// Sets whether a cursor walks the subject's list. While one does, moved entries are reported
+    /// Sets whether a cursor goes through the subject's list. While one does, moved entries are reported
     /// and the subject is kept even without entries.
     package mutating func setCursor(_ subject: SubjectID, _ value: Bool) {
         subjects.setCursor(subject, value)

@@ -35,7 +35,7 @@ package struct AudienceChanges: Sendable {
     /// Tokens for which the registration no longer shows a subject that it did; another one may.
     package internal(set) var narrowed: [TokenID] = []
     /// Entries that have taken the position of a removed one, in lists with a cursor. The cursor
-    /// may have passed that position, so the walk must visit them now or would miss them.
+    /// may have passed that position, so the fan-out must visit them now or would miss them.
     package internal(set) var moved: [Listed] = []
     /// The hash by which the snapshot that was applied can be found again; nil after a tombstone.
     package internal(set) var registration: StableHash.Value?

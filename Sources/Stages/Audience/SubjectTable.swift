@@ -23,7 +23,7 @@ struct SubjectTable: ~Copyable, Sendable {
         var count: UInt32 = 0
         var app: UInt16
         var lengthMinusOne: UInt8
-        /// Bits 0–5: size class of the list. Bit 6: kind-wide. Bit 7: a cursor walks the list.
+        /// Bits 0–5: size class of the list. Bit 6: kind-wide. Bit 7: a cursor goes through the list.
         var bits: UInt8
 
         static let kindWideBit: UInt8 = 1 << 6

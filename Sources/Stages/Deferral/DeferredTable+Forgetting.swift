@@ -51,7 +51,7 @@ extension DeferredTable {
                 kept -= 1
                 continue
             }
-            body(rows[row].partition, min(rows[row].hold.offset, rows[row].offset))
+            body(rows[row].partition, min(rows[row].claim.offset, rows[row].offset))
             forget(UInt32(row), &tracker)
             hasForgotten = true
         }
@@ -75,6 +75,6 @@ extension DeferredTable {
     }
 
     private func isReread(_ row: UInt32, of assignment: AssignmentID) -> Bool {
-        rows[Int(row)].state == .replaying && rows[Int(row)].hold.epoch == assignment.epoch
+        rows[Int(row)].state == .replaying && rows[Int(row)].claim.epoch == assignment.epoch
     }
 }

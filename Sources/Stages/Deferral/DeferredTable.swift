@@ -10,7 +10,7 @@ package import PushModel
 /// however many records the key has. A heap wakes the rows, and a queue per route holds those whose
 /// time has come.
 ///
-/// Each row is a holder of the offset tracker, with one claim while it waits. When the row is
+/// Each row is a claim of the offset tracker, with one reference while it waits. When the row is
 /// taken, its claim passes to the push that is made of it. The row has ended when its last claim
 /// has been given back.
 package struct DeferredTable: ~Copyable {
@@ -27,8 +27,8 @@ package struct DeferredTable: ~Copyable {
     package internal(set) var announcingCount = 0
     /// The rows whose latest record announces a push of which nobody knows that it was sent.
     package internal(set) var overstatedRows: Set<UInt32> = []
-    /// The row of each holder, indexed by `HolderID`; 0 for none.
-    private var rowsByHolder: [UInt32] = []
+    /// The row of each claim, indexed by `ClaimID`; 0 for none.
+    private var rowsByClaim: [UInt32] = []
     private var sweepPosition = 0
     var forgetPosition = 0
     private let seed: UInt64
@@ -53,7 +53,7 @@ package struct DeferredTable: ~Copyable {
 
     struct Row {
         var content: DeferredContent
-        let hold: OffsetClaim
+        let claim: OffsetClaim
         /// The offset at which its latest content was first written; a rewrite does not change it.
         var offset: Int64
         let coalescingKey: UInt64
@@ -111,7 +111,7 @@ package struct DeferredTable: ~Copyable {
                         expiresAt: .distantFuture, origin: nil, readSequence: 0, subject: .none,
                         subjectTag: 0),
                     past: PushRequest.Past(attempts: 0, firstTriedAt: nil)),
-                hold: OffsetClaim(epoch: 0, holder: HolderID(rawValue: .max), offset: 0),
+                claim: OffsetClaim(epoch: 0, id: ClaimID(rawValue: .max), offset: 0),
                 offset: 0, coalescingKey: 0, token: 0, tokenBytes: 0, route: RouteID(rawValue: 0),
                 partition: 0, state: .free))
     }
@@ -131,7 +131,7 @@ package struct DeferredTable: ~Copyable {
     /// The memory of the rows, with their tokens and payloads.
     package var bytes: Int {
         rows.capacity * MemoryLayout<Row>.stride
-            + rowsByHolder.capacity * MemoryLayout<UInt32>.stride + index.bytes + tokens.bytes
+            + rowsByClaim.capacity * MemoryLayout<UInt32>.stride + index.bytes + tokens.bytes
             + bodies.bytes
     }
 
@@ -140,7 +140,7 @@ package struct DeferredTable: ~Copyable {
     package func content(of row: UInt32) -> DeferredContent { rows[Int(row)].content }
     package func route(of row: UInt32) -> RouteID { rows[Int(row)].route }
     package func coalescingKey(of row: UInt32) -> UInt64 { rows[Int(row)].coalescingKey }
-    package func hold(of row: UInt32) -> OffsetClaim { rows[Int(row)].hold }
+    package func claim(of row: UInt32) -> OffsetClaim { rows[Int(row)].claim }
     package func partition(of row: UInt32) -> Int32 { rows[Int(row)].partition }
     package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
     package func isTaken(_ row: UInt32) -> Bool { rows[Int(row)].state == .taken }
@@ -178,7 +178,7 @@ package struct DeferredTable: ~Copyable {
     ) -> UInt32? {
         index.row(hash: hash(route, token, coalescingKey)) { row in
             rows[Int(row)].route == route && rows[Int(row)].coalescingKey == coalescingKey
-                && rows[Int(row)].hold.epoch == assignment.epoch
+                && rows[Int(row)].claim.epoch == assignment.epoch
                 && tokenBytes(of: row).elementsEqual(token)
         }
     }
@@ -198,12 +198,12 @@ package struct DeferredTable: ~Copyable {
         }
     }
 
-    /// The row whose holder this is; nil when it is gone.
-    package func row(of hold: OffsetClaim) -> UInt32? {
-        let holder = Int(hold.holder.rawValue)
-        guard holder < rowsByHolder.count, rowsByHolder[holder] != 0 else { return nil }
-        let row = rowsByHolder[holder]
-        return rows[Int(row)].hold == hold ? row : nil
+    /// The row whose claim this is; nil when it is gone.
+    package func row(of claim: OffsetClaim) -> UInt32? {
+        let id = Int(claim.id.rawValue)
+        guard id < rowsByClaim.count, rowsByClaim[id] != 0 else { return nil }
+        let row = rowsByClaim[id]
+        return rows[Int(row)].claim == claim ? row : nil
     }
 
     // MARK: Records are read
@@ -234,11 +234,11 @@ package struct DeferredTable: ~Copyable {
         coalescingKey: UInt64, assignment: AssignmentID, partition: Int32, offset: Int64,
         saidAt: Int64, isActive: Bool, _ tracker: inout OffsetTracker
     ) -> UInt32 {
-        let hold = tracker.holdRow(assignment, offset: offset)
+        let claim = tracker.claimRow(assignment, offset: offset)
         let reference = tokens.allocate(bytes: max(1, token.count))
         tokens.write(token, to: reference, offset: 0)
         let row = Row(
-            content: content, hold: hold, offset: saidAt, coalescingKey: coalescingKey,
+            content: content, claim: claim, offset: saidAt, coalescingKey: coalescingKey,
             token: reference, tokenBytes: UInt16(token.count), route: route,
             partition: partition, isFresh: isActive && saidAt == offset,
             expiresInKafka: content.push.expiresAt)
@@ -250,9 +250,9 @@ package struct DeferredTable: ~Copyable {
             number = UInt32(rows.count)
             rows.append(row)
         }
-        let holder = Int(hold.holder.rawValue)
-        while rowsByHolder.count <= holder { rowsByHolder.append(0) }
-        rowsByHolder[holder] = number
+        let id = Int(claim.id.rawValue)
+        while rowsByClaim.count <= id { rowsByClaim.append(0) }
+        rowsByClaim[id] = number
         index.insert(hash: hash(route, token, coalescingKey), row: number)
         countOwed(1, row)
         if isActive { rest(number, until: content.push.notBefore) }
@@ -315,7 +315,7 @@ package struct DeferredTable: ~Copyable {
             return isNarrower
         }
         // A push has the row's claim: the row needs one of its own again.
-        if rows[number].state == .taken { tracker.retain(rows[number].hold) }
+        if rows[number].state == .taken { tracker.retain(rows[number].claim) }
         let isAnnouncing = rows[number].state == .announcing
         if !isAnnouncing { leave(row) }
         rows[number].content = content
@@ -360,7 +360,7 @@ package struct DeferredTable: ~Copyable {
     /// - Parameter body: is called with the rows whose record must be written again.
     package mutating func activate(_ assignment: AssignmentID, _ body: (UInt32) -> Void) {
         for row in rows.indices
-        where rows[row].state == .replaying && rows[row].hold.epoch == assignment.epoch {
+        where rows[row].state == .replaying && rows[row].claim.epoch == assignment.epoch {
             rest(UInt32(row), until: rows[row].content.push.notBefore)
             if rows[row].needsRewrite { body(UInt32(row)) }
         }
@@ -401,9 +401,9 @@ package struct DeferredTable: ~Copyable {
 
     /// Ends a row without a push. Its claim is given back, and with the last claim the row ends.
     package mutating func drop(_ row: UInt32, _ tracker: inout OffsetTracker) {
-        let hold = rows[Int(row)].hold
+        let claim = rows[Int(row)].claim
         take(row)
-        tracker.release(hold)
+        tracker.release(claim)
     }
 
     /// The row of a push that ended waits again, and has its claim back.
@@ -464,7 +464,7 @@ package struct DeferredTable: ~Copyable {
         )
         tokens.free(rows[number].token, bytes: max(1, Int(rows[number].tokenBytes)))
         bodies.release(rows[number].content.push.body)
-        rowsByHolder[Int(rows[number].hold.holder.rawValue)] = 0
+        rowsByClaim[Int(rows[number].claim.id.rawValue)] = 0
         overstatedRows.remove(row)
         rows[number].state = .free
         free.append(row)
@@ -472,10 +472,10 @@ package struct DeferredTable: ~Copyable {
 
     /// Removes a row that has its own claim. Its tombstone was read, so none needs to be written.
     package mutating func forget(_ row: UInt32, _ tracker: inout OffsetTracker) {
-        let hold = rows[Int(row)].hold
+        let claim = rows[Int(row)].claim
         precondition(!isTaken(row), "a push has the claim")
         remove(row)
-        tracker.release(hold)
+        tracker.release(claim)
         _ = tracker.takeEndedRows()
     }
 
@@ -485,8 +485,8 @@ package struct DeferredTable: ~Copyable {
     package mutating func close(_ assignments: [AssignmentID], _ tracker: inout OffsetTracker) {
         let epochs = Set(assignments.map(\.epoch))
         for row in rows.indices
-        where rows[row].state != .free && epochs.contains(rows[row].hold.epoch) {
-            if rows[row].state != .taken { tracker.release(rows[row].hold) }
+        where rows[row].state != .free && epochs.contains(rows[row].claim.epoch) {
+            if rows[row].state != .taken { tracker.release(rows[row].claim) }
             remove(UInt32(row))
         }
     }
@@ -590,8 +590,8 @@ package struct DeferredTable: ~Copyable {
 
 extension DeferredTable {
     /// Every claim that a row has for itself; for tests and simulation.
-    package func forEachHold(_ body: (OffsetClaim) -> Void) {
-        for row in rows where row.state != .free && row.state != .taken { body(row.hold) }
+    package func forEachClaim(_ body: (OffsetClaim) -> Void) {
+        for row in rows where row.state != .free && row.state != .taken { body(row.claim) }
     }
 
     package func checkInvariants() {
@@ -607,7 +607,7 @@ extension DeferredTable {
             guard row.state != .free else { continue }
             if row.content.isSent { sent += 1 } else { owed[route] += 1 }
             if row.isHeldBack { heldBack += 1 }
-            precondition(self.row(of: row.hold) == UInt32(number), "a holder names another row")
+            precondition(self.row(of: row.claim) == UInt32(number), "a claim names another row")
         }
         precondition(counts[.free, default: 0] == free.count + 1, "a free row is not on the list")
         precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")

@@ -11,7 +11,7 @@ package import PushModel
 ///
 /// A key is added when a payload of it is deferred, so this is usually empty. The owner adds
 /// accepted payloads only while older ones may still come: while a partition of `deferred` is
-/// replayed, or an event with a payload walks through its audience. Memory is bounded: the key that
+/// replayed, or an event with a payload is being fanned out. Memory is bounded: the key that
 /// was least recently added or renewed makes room.
 package struct PayloadOrder: ~Copyable {
     private var rows: [Row] = []

@@ -31,7 +31,7 @@ struct RowReader: ~Copyable {
 
     // MARK: Rows
 
-    /// A record's rows follow. One search through its text saves most from a walk over their columns: where
+    /// A record's rows follow. One search through its text saves most from a look at their columns: where
     /// there is a decimal, its scale is beside it or in the schema.
     mutating func begin(_ text: UnsafeRawBufferPointer) {
         mayHaveDecimals = text.contains("scale")

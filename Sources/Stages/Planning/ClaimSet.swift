@@ -6,7 +6,7 @@ package import PushModel
 /// The claims of one waiting push: for each assignment the oldest offset that the push answers for,
 /// never a list of events, and each row of a table. There is nearly always just one; others stand in a chain of the pool.
 package struct ClaimSet: BitwiseCopyable {
-    fileprivate var first = OffsetClaim(epoch: 0, holder: HolderID(rawValue: .max), offset: .max)
+    fileprivate var first = OffsetClaim(epoch: 0, id: ClaimID(rawValue: .max), offset: .max)
     fileprivate var more = ClaimPool.none
 
     package init() {}
@@ -19,7 +19,7 @@ package struct ClaimPool: ~Copyable {
     fileprivate static let none = UInt32.max
 
     private struct Link {
-        var hold: OffsetClaim
+        var claim: OffsetClaim
         var next: UInt32
     }
 
@@ -28,43 +28,43 @@ package struct ClaimPool: ~Copyable {
 
     package init() {}
 
-    /// Adds a claim. Of two on one assignment the set keeps the older: an event that walks through
+    /// Adds a claim. Of two on one assignment the set keeps the older: an event whose fan-out goes through
     /// a large audience comes to a token after events that were read later.
     /// - Returns: the claim that the set does not need: the new one, or the one that it replaces.
-    package mutating func insert(_ hold: OffsetClaim, into set: inout ClaimSet) -> OffsetClaim? {
-        assert(hold.offset >= 0 && hold.offset < .max, "a claim has no valid offset")
+    package mutating func insert(_ claim: OffsetClaim, into set: inout ClaimSet) -> OffsetClaim? {
+        assert(claim.offset >= 0 && claim.offset < .max, "a claim has no valid offset")
         if set.isEmpty {
-            set.first = hold
+            set.first = claim
             return nil
         }
-        return insertFurther(hold, into: &set)
+        return insertFurther(claim, into: &set)
     }
 
     /// Adds a claim beside those that the set has.
-    package mutating func append(_ hold: OffsetClaim, to set: inout ClaimSet) {
+    package mutating func append(_ claim: OffsetClaim, to set: inout ClaimSet) {
         assert(!set.isEmpty, "the first claim is inserted")
-        set.more = link(hold, next: set.more)
+        set.more = link(claim, next: set.more)
     }
 
-    private mutating func insertFurther(_ hold: OffsetClaim, into set: inout ClaimSet)
+    private mutating func insertFurther(_ claim: OffsetClaim, into set: inout ClaimSet)
         -> OffsetClaim?
     {
-        if set.first.epoch == hold.epoch { return Self.keepOlder(hold, in: &set.first) }
+        if set.first.epoch == claim.epoch { return Self.keepOlder(claim, in: &set.first) }
         var row = set.more
         while row != Self.none {
-            if links[Int(row)].hold.epoch == hold.epoch {
-                return Self.keepOlder(hold, in: &links[Int(row)].hold)
+            if links[Int(row)].claim.epoch == claim.epoch {
+                return Self.keepOlder(claim, in: &links[Int(row)].claim)
             }
             row = links[Int(row)].next
         }
-        append(hold, to: &set)
+        append(claim, to: &set)
         return nil
     }
 
-    private static func keepOlder(_ hold: OffsetClaim, in kept: inout OffsetClaim) -> OffsetClaim {
-        guard hold.offset < kept.offset else { return hold }
+    private static func keepOlder(_ claim: OffsetClaim, in kept: inout OffsetClaim) -> OffsetClaim {
+        guard claim.offset < kept.offset else { return claim }
         let surplus = kept
-        kept = hold
+        kept = claim
         return surplus
     }
 
@@ -79,7 +79,7 @@ package struct ClaimPool: ~Copyable {
     private mutating func drainChain(from first: UInt32, _ body: (OffsetClaim) -> Void) {
         var row = first
         while row != Self.none {
-            body(links[Int(row)].hold)
+            body(links[Int(row)].claim)
             free.append(row)
             row = links[Int(row)].next
         }
@@ -90,7 +90,7 @@ package struct ClaimPool: ~Copyable {
         body(set.first)
         var row = set.more
         while row != Self.none {
-            body(links[Int(row)].hold)
+            body(links[Int(row)].claim)
             row = links[Int(row)].next
         }
     }
@@ -98,12 +98,12 @@ package struct ClaimPool: ~Copyable {
     /// The number of chained claims in use; zero when every set is empty or has one claim.
     package var chained: Int { links.count - free.count }
 
-    private mutating func link(_ hold: OffsetClaim, next: UInt32) -> UInt32 {
+    private mutating func link(_ claim: OffsetClaim, next: UInt32) -> UInt32 {
         if let row = free.popLast() {
-            links[Int(row)] = Link(hold: hold, next: next)
+            links[Int(row)] = Link(claim: claim, next: next)
             return row
         }
-        links.append(Link(hold: hold, next: next))
+        links.append(Link(claim: claim, next: next))
         return UInt32(links.count - 1)
     }
 }

@@ -2,14 +2,14 @@
 // Part of Lamplighter.
 
 /// A position in the list of tokens that show one subject, while the list changes underneath. It
-/// walks downwards and wraps around. Removal is swap-remove and additions append, so a change can
+/// goes downwards and wraps around. Removal is swap-remove and additions append, so a change can
 /// make it meet a token twice, never skip one: the owner hands it each entry that a removal moved
 /// behind its back.
 ///
 /// A *lap* meets every entry that was in the list when the lap began. A lap that is asked for while
 /// one is running begins at the present position, so both share the way; any further one asked for
 /// until the first ends replaces the second. A subject that changes all the time thus costs one
-/// endless walk, and no event waits longer than two laps.
+/// endless fan-out, and no event waits longer than two laps.
 ///
 /// A lap may be of several *passes* through the list, each of which is for other tokens. A lap that is
 /// asked for on the way then begins with the next pass: what a removal moves during one pass is handed

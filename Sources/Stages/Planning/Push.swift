@@ -92,7 +92,7 @@ package struct HeldContent: BitwiseCopyable {
     @usableFromInline package var content: PushContent
     /// Since when it holds an offset; `.distantFuture` while it holds none.
     package var heldSince: MonotonicTime
-    package var holds = ClaimSet()
+    package var claims = ClaimSet()
 
     init(_ request: PushRequest) {
         content = request.content

@@ -28,7 +28,7 @@ extension PushTable {
 
     /// One more event for the push in this row, which cannot answer for it.
     mutating func addFollowUp(
-        _ row: Int, _ request: PushRequest, hold: OffsetClaim?, _ tracker: inout OffsetTracker
+        _ row: Int, _ request: PushRequest, claim: OffsetClaim?, _ tracker: inout OffsetTracker
     ) -> Joined {
         if pushes[row].hasFollowUp {
             if !request.content.isBulk { followUp[row].content.isBulk = false }
@@ -41,8 +41,8 @@ extension PushTable {
             followUp[row] = HeldContent(request)
             bodies.retain(request.content.body)
         }
-        if let hold, let surplus = holds.insert(hold, into: &followUp[row].holds) {
-            Self.giveBack(surplus, to: &followUp[row].holds, of: &holds, &tracker)
+        if let claim, let surplus = claimPool.insert(claim, into: &followUp[row].claims) {
+            Self.giveBack(surplus, to: &followUp[row].claims, of: &claimPool, &tracker)
         }
         return .followUp
     }
@@ -80,7 +80,7 @@ extension PushTable {
     ) -> Bool {
         let row = Int(slot)
         leaveWaiting(slot)
-        holds.drain(&pushes[row].held.holds) { tracker.release($0) }
+        claimPool.drain(&pushes[row].held.claims) { tracker.release($0) }
         bodies.release(pushes[row].held.content.body)
         guard pushes[row].hasFollowUp else {
             recycle(slot)
@@ -99,7 +99,7 @@ extension PushTable {
     /// The follow-up ends too. Its claims go to `body`.
     mutating func dropFollowUp(_ row: Int, _ body: (OffsetClaim) -> Void) {
         pushes[row].hasFollowUp = false
-        holds.drain(&followUp[row].holds, body)
+        claimPool.drain(&followUp[row].claims, body)
         bodies.release(followUp[row].content.body)
     }
 
@@ -107,8 +107,8 @@ extension PushTable {
     mutating func absorbFollowUp(_ row: Int, _ tracker: inout OffsetTracker) {
         pushes[row].hasFollowUp = false
         var claims: [OffsetClaim] = []
-        holds.drain(&followUp[row].holds) { claims.append($0) }
-        for hold in claims { claim(hold, for: UInt32(row), &tracker) }
+        claimPool.drain(&followUp[row].claims) { claims.append($0) }
+        for claim in claims { self.claim(claim, for: UInt32(row), &tracker) }
         let (followUp, heldSince) = (followUp[row].content, followUp[row].heldSince)
         pushes[row].held.content.prolong(until: followUp.expiresAt, priority: followUp.priority)
         pushes[row].held.heldSince = min(pushes[row].held.heldSince, heldSince)

@@ -6,10 +6,10 @@ package import PushModel
 
 extension PushTable {
     /// Every claim that a push has, waiting or in flight; for tests and simulation.
-    package func forEachHold(_ body: (OffsetClaim) -> Void) {
+    package func forEachClaim(_ body: (OffsetClaim) -> Void) {
         for row in 0..<pushes.count where pushes[row].state != .free {
-            holds.forEach(in: pushes[row].held.holds, body)
-            if pushes[row].hasFollowUp { holds.forEach(in: followUp[row].holds, body) }
+            claimPool.forEach(in: pushes[row].held.claims, body)
+            if pushes[row].hasFollowUp { claimPool.forEach(in: followUp[row].claims, body) }
         }
     }
 

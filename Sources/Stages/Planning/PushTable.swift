@@ -22,7 +22,7 @@ package struct PushTable: ~Copyable {
     var rows: FreeList
     var queues: RouteQueues
     var resting = WakeHeap()
-    var holds = ClaimPool()
+    var claimPool = ClaimPool()
     private let byAddress = PassedByAddress()
     package var bodies = BodyStore()
 
@@ -136,29 +136,29 @@ package struct PushTable: ~Copyable {
     /// One more event for a token whose push is in `slot`. Never refused.
     /// - Parameter hold: passes to the push.
     package mutating func join(
-        _ slot: UInt32, _ request: PushRequest, hold: OffsetClaim?, _ tracker: inout OffsetTracker
+        _ slot: UInt32, _ request: PushRequest, claim: OffsetClaim?, _ tracker: inout OffsetTracker
     ) -> Joined {
         let row = Int(slot)
         precondition(pushes[row].state != .free, "joined a push that has ended")
         switch pushes[row].state {
         case .inFlight where !isAnswered(request, byPushIn: row):
-            return addFollowUp(row, request, hold: hold, &tracker)
+            return addFollowUp(row, request, claim: claim, &tracker)
         case .inFlight:
             // The body is on its way; a retry must not drop the push before the event expires.
             if !request.content.isBulk { pushes[row].held.content.isBulk = false }
             pushes[row].held.content.prolong(
                 until: request.content.expiresAt, priority: request.content.priority)
             pushes[row].held.heldSince = min(pushes[row].held.heldSince, request.heldSince)
-            if let hold { claim(hold, for: slot, &tracker) }
+            if let claim { self.claim(claim, for: slot, &tracker) }
         case .queued where mustWaitLonger(request, thanPushIn: row),
             .resting where mustWaitLonger(request, thanPushIn: row):
-            return addFollowUp(row, request, hold: hold, &tracker)
+            return addFollowUp(row, request, claim: claim, &tracker)
         default:
             if pushes[row].held.content.isBulk, !request.content.isBulk { leaveBulk(slot) }
             Self.merge(request, into: &pushes[row].held, &bodies)
             if request.past != nil { pushes[row].isAnnounced = true }
             if request.coalescingKey != 0 { becomeAsUrgentAsItsType(slot) }
-            if let hold { claim(hold, for: slot, &tracker) }
+            if let claim { self.claim(claim, for: slot, &tracker) }
             // A newer payload replaces that of the follow-up.
             if pushes[row].hasFollowUp, request.coalescingKey != 0,
                 age(of: followUp[row].content) <= age(of: pushes[row].content)
@@ -176,16 +176,16 @@ package struct PushTable: ~Copyable {
 
     /// A further claim for the push in `slot`, as another partition's event joins it.
     package mutating func claim(
-        _ hold: OffsetClaim, for slot: UInt32, _ tracker: inout OffsetTracker
+        _ claim: OffsetClaim, for slot: UInt32, _ tracker: inout OffsetTracker
     ) {
-        if let surplus = holds.insert(hold, into: &pushes[Int(slot)].held.holds) {
-            Self.giveBack(surplus, to: &pushes[Int(slot)].held.holds, of: &holds, &tracker)
+        if let surplus = claimPool.insert(claim, into: &pushes[Int(slot)].held.claims) {
+            Self.giveBack(surplus, to: &pushes[Int(slot)].held.claims, of: &claimPool, &tracker)
         }
     }
 
     /// The claims of the push in this slot, without those of its follow-up.
     package func forEachClaim(of slot: UInt32, _ body: (OffsetClaim) -> Void) {
-        holds.forEach(in: pushes[Int(slot)].held.holds, body)
+        claimPool.forEach(in: pushes[Int(slot)].held.claims, body)
     }
 
     /// The latest expiry and the highest priority win; of payloads, the newest. The origin stays
@@ -257,7 +257,7 @@ package struct PushTable: ~Copyable {
     ) -> Bool {
         let row = Int(slot)
         landed(row)
-        holds.drain(&pushes[row].held.holds, body)
+        claimPool.drain(&pushes[row].held.claims, body)
         bodies.release(pushes[row].held.content.body)
         if pushes[row].hasFollowUp, !pushes[row].isOrphaned {
             startFollowUp(row)
@@ -274,7 +274,7 @@ package struct PushTable: ~Copyable {
     package mutating func endedForGood(_ slot: UInt32, _ body: (OffsetClaim) -> Void) {
         let row = Int(slot)
         if pushes[row].state == .inFlight { landed(row) } else { leaveWaiting(slot) }
-        holds.drain(&pushes[row].held.holds, body)
+        claimPool.drain(&pushes[row].held.claims, body)
         bodies.release(pushes[row].held.content.body)
         if pushes[row].hasFollowUp { dropFollowUp(row, body) }
         recycle(slot)

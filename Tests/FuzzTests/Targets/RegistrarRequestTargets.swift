@@ -77,7 +77,7 @@ enum RegistrarQueriesTarget {
         let text = String(decoding: input, as: UTF8.self)
         do throws(Problem) {
             let sequence = try RequestRules.sequence(text)
-            let range = 0...RegistrationDesk.sequenceMax
+            let range = 0...RegistrationArbiter.sequenceMax
             guard range.contains(sequence), text.utf8.count >= "\(sequence)".utf8.count else {
                 preconditionFailure("a sequence that is none")
             }

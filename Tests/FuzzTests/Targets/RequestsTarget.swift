@@ -47,7 +47,7 @@ enum RequestsTarget {
 private final class FuzzServer {
     private let turn: ServingTurn
     private let judge: RequestJudge
-    private let desk: RequestDesk
+    private let openRequests: OpenRequests
     private let session: ServerSession
     private var headers = AnswerHeaders()
     private var buffer = [UInt8](repeating: 0, count: 16 << 10)
@@ -58,9 +58,9 @@ private final class FuzzServer {
         judge = RequestJudge(shared: shared, now: turn.now)
         let credential = ConnectionCredential(
             registry: shared.registry, environment: .production)
-        desk = RequestDesk(
+        openRequests = OpenRequests(
             streamLimit: 1, credential: credential, judge: judge, turn: turn, keepsHeaders: true)
-        session = ServerSession(requests: desk, streamLimit: 1)
+        session = ServerSession(requests: openRequests, streamLimit: 1)
     }
 
     func receive(_ bytes: ExactBytes) throws {
@@ -68,18 +68,20 @@ private final class FuzzServer {
             hasFailed = true
             try promiseLine(error.description)
         }
-        try promise(desk.openCount <= desk.streamLimit, "\(desk.openCount) open streams")
-        for request in desk.ended { try answer(request) }
-        desk.forgetEnded()
+        try promise(
+            openRequests.openCount <= openRequests.streamLimit,
+            "\(openRequests.openCount) open streams")
+        for request in openRequests.ended { try answer(request) }
+        openRequests.forgetEnded()
         try serialise()
-        if desk.credential.key != nil, desk.streamLimit == 1 {
-            desk.streamLimit = turn.streamLimit
+        if openRequests.credential.key != nil, openRequests.streamLimit == 1 {
+            openRequests.streamLimit = turn.streamLimit
             session.announce(streamLimit: turn.streamLimit)
         }
     }
 
     private func answer(_ number: Int) throws {
-        let request = desk.requests[number]
+        let request = openRequests.requests[number]
         try promise(request.isOpen, "a request that ends after its stream")
         try promise(request.body.count <= PendingRequest.bodyBytesMax, "a body without end")
         try promise(request.token.count <= 400, "a token without end")

@@ -71,10 +71,15 @@ struct TelemetryExport: Sendable {
         switch news {
         case .fails:
             logger.warning(
-                "\(signal.rawValue) are not exported; pushes go on",
-                metadata: ["url": "\(url)", "cause": "\((result.cause ?? "").printable)"])
+                "telemetry is not exported; pushes go on",
+                metadata: [
+                    "signal": "\(signal.rawValue)", "url": "\(url)",
+                    "cause": "\((result.cause ?? "").printable)",
+                ])
         case .works:
-            logger.notice("\(signal.rawValue) are exported again", metadata: ["url": "\(url)"])
+            logger.notice(
+                "telemetry is exported again",
+                metadata: ["signal": "\(signal.rawValue)", "url": "\(url)"])
         case nil: break
         }
     }

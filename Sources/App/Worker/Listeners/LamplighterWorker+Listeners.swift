@@ -33,7 +33,7 @@ extension LamplighterWorker {
         let probes = Probes(control: control, delivery: ports.map(\.heartbeat))
         let health = configuration.healthSettings.map { settings in
             let health = HealthListener(probes: probes, source: status)
-            return listener(settings, purpose: "for probes and for requests of metrics") {
+            return listener(settings, bound: "listening for probes and for requests of metrics") {
                 await health.answer($0)
             }
         }
@@ -43,7 +43,7 @@ extension LamplighterWorker {
             let admin = AdminListener(
                 probes: probes, source: status, explain: ExplainSource(control, plan: plan),
                 log: log, logger: logger)
-            return listener(settings, purpose: "for requests of operators") {
+            return listener(settings, bound: "listening for requests of operators") {
                 await admin.answer($0)
             }
         }
@@ -51,12 +51,12 @@ extension LamplighterWorker {
     }
 
     private func listener(
-        _ settings: HTTPListenerSettings, purpose: String,
+        _ settings: HTTPListenerSettings, bound message: Logger.Message,
         answer: @escaping @Sendable (HTTPRequest) async -> HTTPAnswer
     ) -> HTTPListener {
         let isBound: @Sendable (Int) -> Void = { [logger] port in
             logger.notice(
-                "listening \(purpose)",
+                message,
                 metadata: ["host": "\(settings.host)", "port": .stringConvertible(port)])
         }
         return HTTPListener(settings, isBound: isBound, answer: answer)

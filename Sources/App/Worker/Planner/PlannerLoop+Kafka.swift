@@ -165,20 +165,20 @@ extension PlannerLoop {
 
     // MARK: Offsets
 
-    mutating func storeOffsets(now: Now) {
-        guard let consumer else { return lifecycle.schedule.stored(anything: false, now) }
+    mutating func commitOffsets(now: Now) {
+        guard let consumer else { return lifecycle.schedule.committed(anything: false, now) }
         let open = consumer.commit(notedPositions(of: lifecycle.open.events, now: now), now: now)
-        lifecycle.schedule.stored(anything: open > 0, now)
+        lifecycle.schedule.committed(anything: open > 0, now)
     }
 
-    mutating func positions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
+    mutating func positions(of ids: [AssignmentID], now: Now) -> [CommitPosition] {
         ids.compactMap { id in
-            pipeline.committableOffset(id, now: now).map { StoredPosition(id, offset: $0) }
+            pipeline.committableOffset(id, now: now).map { CommitPosition(id, offset: $0) }
         }
     }
 
     /// The positions with what the next owner should know.
-    mutating func notedPositions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
+    mutating func notedPositions(of ids: [AssignmentID], now: Now) -> [CommitPosition] {
         positions(of: ids, now: now).map { position in
             var position = position
             position.metadata = readers.cluster.flatMap {
@@ -223,7 +223,9 @@ extension PlannerLoop {
         for warning in tables.takeWarnings() + records.producer.takeWarnings()
             + (readers.rereader?.takeWarnings() ?? [])
         {
-            logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
+            logger.warning(
+                "Kafka's client warns",
+                metadata: ["code": "\(warning.code)", "text": "\(warning.text)"])
         }
         if let error = records.producer.fatalError {
             lifecycle.clientFailed("Kafka's producer has failed for good: \(error)")

@@ -52,9 +52,10 @@ extension PlannerLoop {
         case .markReplayed(let id): pipeline.deferredReplayed(id, now: now)
         case .completeRevoke(let ids):
             consumer?.completeRevoke(
-                store: notedPositions(of: ids, now: now), isLeaving: lifecycle.isStopping, now: now)
+                commit: notedPositions(of: ids, now: now), isLeaving: lifecycle.isStopping, now: now
+            )
         case .unassign(let ids): unassign(ids)
-        case .restartConsumer(let ids): restartConsumer(storing: ids, now: now)
+        case .restartConsumer(let ids): restartConsumer(committing: ids, now: now)
         case .announceStop:
             StopWatch.note("writing to the log")
             logger.notice("stopping")
@@ -65,11 +66,11 @@ extension PlannerLoop {
         }
     }
 
-    private mutating func restartConsumer(storing ids: [AssignmentID], now: Now) {
+    private mutating func restartConsumer(committing ids: [AssignmentID], now: Now) {
         guard let consumer else { return }
         do {
             try consumer.restart(
-                storing: notedPositions(of: ids, now: now), timeout: .seconds(5), now: now)
+                committing: notedPositions(of: ids, now: now), timeout: .seconds(5), now: now)
         } catch {
             lifecycle.clientFailed("Kafka's consumer cannot be reopened: \(error)")
         }
@@ -98,9 +99,9 @@ extension PlannerLoop {
                 metadata: ["partition": "\(plan.consumedTopics[topic])/\(partition)"])
         case .warning(let warning):
             logger.warning(
-                "Kafka: \(warning.text)",
+                "Kafka's client warns",
                 metadata: [
-                    "code": "\(warning.code)",
+                    "code": "\(warning.code)", "text": "\(warning.text)",
                     "suppressed": .stringConvertible(warning.suppressed),
                 ])
         case .restartNeeded(let error):
@@ -174,7 +175,7 @@ extension PlannerLoop {
 
     // MARK: The end
 
-    /// Takes the closing steps: stops delivery, flushes records, stores the last offsets and leaves
+    /// Takes the closing steps: stops delivery, flushes records, commits the last offsets and leaves
     /// the group.
     mutating func close(_ end: WorkerEnd) -> WorkerEnd {
         let now = Self.clock()
@@ -204,8 +205,8 @@ extension PlannerLoop {
         case .leaveGroup:
             StopWatch.note("leaving the group")
             guard let consumer else { return }
-            let stored = notedPositions(of: lifecycle.open.events, now: now)
-            if !consumer.close(storing: stored, timeout: WorkerPlan.leaveTimeout, now: now) {
+            let positions = notedPositions(of: lifecycle.open.events, now: now)
+            if !consumer.close(committing: positions, timeout: WorkerPlan.leaveTimeout, now: now) {
                 logger.warning("could not leave the group in time; it will expel this worker later")
             }
         case .keepIndex: keepIndex(end, now: Self.clock())

@@ -132,7 +132,7 @@ struct PlannerLoop: ~Copyable {
         case .records:
             produceRecords(now: now)
             writeCanary(now: now)
-        case .offsets: if lifecycle.schedule.isStoreDue(now) { storeOffsets(now: now) }
+        case .offsets: if lifecycle.schedule.isCommitDue(now) { commitOffsets(now: now) }
         case .watch:
             if reports.watch.mustReportBreakers(opened: pipeline.breakersOpened, now: now.monotonic)
             {

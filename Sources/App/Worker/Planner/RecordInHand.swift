@@ -66,10 +66,11 @@ extension Configuration {
                 let name = "\(left.topic)/\(left.partition)/\(left.offset)"
                 logger.error(
                     """
-                    the previous process ended while it was reading event record \(name); if that \
-                    happens again, skip the record with kafka.skip: ["\(name)"]
+                    the previous process ended while it was reading an event record; if that happens \
+                    again with the same one, name it in kafka.skip
                     """,
                     metadata: [
+                        "record": "\(name)",
                         "topic": "\(left.topic)", "partition": .stringConvertible(left.partition),
                         "offset": .stringConvertible(left.offset),
                     ])

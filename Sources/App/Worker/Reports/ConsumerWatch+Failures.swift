@@ -20,13 +20,14 @@ extension ConsumerWatch {
         guard !failures.isEmpty else { return }
         failuresReportedAt = now.monotonic
         for failure in failures {
-            let what =
-                failure.isWithheld
-                ? "events are withheld"
-                : failure.isUnreadable
-                    ? "events could not be read" : "pushes have failed for good"
-            let why = failure.message.map { ": \($0)" } ?? ""
-            logger.warning("\(what)\(why)", metadata: Self.metadata(failure))
+            let metadata = Self.metadata(failure)
+            if failure.isWithheld {
+                logger.warning("events are withheld", metadata: metadata)
+            } else if failure.isUnreadable {
+                logger.warning("events could not be read", metadata: metadata)
+            } else {
+                logger.warning("pushes have failed for good", metadata: metadata)
+            }
         }
     }
 
@@ -36,6 +37,7 @@ extension ConsumerWatch {
             "reason": "\(failure.reason)", "count": .stringConvertible(failure.count),
             "event": "\(source.topic)/\(source.partition)/\(source.offset)",
         ]
+        metadata["cause"] = failure.message.map { "\($0)" }
         if let status = failure.status { metadata["status"] = .stringConvertible(status) }
         metadata["app"] = failure.app.map { "\($0)" }
         metadata["eventID"] = failure.eventID.map { "\($0)" }

@@ -56,10 +56,11 @@ struct ConsumerWatch {
         guard unreadableLogged < Self.unreadableLoggedMax else { return }
         unreadableLogged += 1
         var metadata: Logger.Metadata = [
-            "code": "\(problem.code)", "record": "\(topic)/\(record.partition)/\(record.offset)",
+            "code": "\(problem.code)", "cause": "\(problem.message)",
+            "record": "\(topic)/\(record.partition)/\(record.offset)",
         ]
         metadata["app"] = Self.app(problem, record.key).map { "\($0)" }
-        logger.warning("a record is skipped: \(problem.message)", metadata: metadata)
+        logger.warning("a record is skipped", metadata: metadata)
     }
 
     /// The app, or the apns-topic, that the key of a refused record names second, where it is why.
@@ -106,8 +107,9 @@ struct ConsumerWatch {
             let named = group.prefix(Self.partitionsNamedMax).map { "\(topic)/\($0.partition)" }
             let more = group.count - named.count
             logger.error(
-                "some partitions cannot be read; the others are. \(Self.remedy(cause.code))",
+                "some partitions cannot be read; the others are",
                 metadata: [
+                    "remedy": "\(Self.remedy(cause.code))",
                     "partitions":
                         "\(named.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")",
                     "count": .stringConvertible(group.count), "cause": "\(group[0].cause)",
@@ -120,11 +122,11 @@ struct ConsumerWatch {
     private static func remedy(_ code: ErrorCode) -> String {
         switch code {
         case .topicAuthorizationFailed:
-            "Give the worker's principal READ on the topic, and DESCRIBE"
+            "give the worker's principal READ on the topic, and DESCRIBE"
         case .unknownTopicOrPartition, .unknownTopic, .unknownPartition:
-            "If the topic was deleted, recreate it or remove it from kafka.events"
+            "if the topic was deleted, recreate it or remove it from kafka.events"
         default:
-            "Bring back the brokers that have its replicas"
+            "bring back the brokers that have its replicas"
         }
     }
 
@@ -136,10 +138,13 @@ struct ConsumerWatch {
                 continue
             }
             troubled[topic.topic] = now.monotonic
+            let words = TroubledTopic.words(topic.topic)
             logger.error(
-                "\(topic.trouble); \(topic.remedy)",
+                "Kafka accepts no records of a topic",
                 metadata: [
-                    "topic": "\(topic.name)", "waiting": .stringConvertible(topic.records),
+                    "records": "\(words.records)", "consequence": "\(words.consequence)",
+                    "remedy": "\(topic.remedy)", "topic": "\(topic.name)",
+                    "waiting": .stringConvertible(topic.records),
                     "waitingKiB": .stringConvertible((topic.bytes + 1023) / 1024),
                     "cause": "\(topic.cause ?? "no acknowledgement")",
                 ])
@@ -148,7 +153,8 @@ struct ConsumerWatch {
             guard !topics.contains(where: { $0.topic == topic }) else { continue }
             troubled[topic] = nil
             let records = TroubledTopic.words(topic).records
-            logger.notice("Kafka accepts \(records) again")
+            logger.notice(
+                "Kafka accepts the records of a topic again", metadata: ["records": "\(records)"])
         }
     }
 
@@ -211,11 +217,14 @@ struct ConsumerWatch {
     mutating func report(_ breakers: [TrippedBreaker], logger: Logger) {
         for breaker in breakers
         where tripped.updateValue(breaker.cause, forKey: breaker.name) != breaker.cause {
-            var metadata: Logger.Metadata = ["of": "\(breaker.name)"]
+            var metadata: Logger.Metadata = [
+                "of": "\(breaker.name)", "cause": "\(breaker.words)",
+                "remedy": "\(breaker.remedy)",
+            ]
             if let wait = breaker.probeIn {
                 metadata["nextProbeSeconds"] = .stringConvertible(wait.components.seconds)
             }
-            logger.warning("pushes wait: \(breaker.advice)", metadata: metadata)
+            logger.warning("pushes wait", metadata: metadata)
         }
         for name in Set(tripped.keys).subtracting(breakers.map(\.name)).sorted() {
             logger.notice("pushes resume", metadata: ["of": "\(name)"])

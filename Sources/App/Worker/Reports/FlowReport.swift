@@ -24,7 +24,7 @@ struct FlowReport {
 
         /// Whether the worker has something to do that is not done yet.
         fileprivate var isWaiting: Bool {
-            let held = load.queued + load.inFlight + load.resting + load.holders
+            let held = load.queued + load.inFlight + load.resting + load.claims
             return held + load.unacknowledged + unavailablePartitions > 0
         }
     }
@@ -143,7 +143,7 @@ struct FlowReport {
         let load = figures.load
         return [
             "waiting": load.queued + load.resting, "inFlight": load.inFlight,
-            "deferred": load.deferred, "uncommittedEvents": load.holders,
+            "deferred": load.deferred, "uncommittedEvents": load.claims,
             "recordsUnacknowledged": load.unacknowledged,
             "partitionsUnavailable": figures.unavailablePartitions,
         ]

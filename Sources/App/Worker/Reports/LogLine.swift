@@ -63,7 +63,7 @@ package struct LogLine {
 
     // MARK: Text
 
-    /// The line as text: `2026-11-21T06:12:00.123Z warning pushes wait: … of="production/home"`.
+    /// The line as text: `2026-11-21T06:12:00.123Z warning pushes wait of="production/home"`.
     package var text: String {
         sorted.reduce("\(time.rfc3339) \(level.rawValue) \(message.printable)") {
             "\($0) \($1.key.printable)=\(Self.word($1.value))"

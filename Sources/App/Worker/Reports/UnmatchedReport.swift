@@ -17,29 +17,30 @@ struct UnmatchedReport {
         _ topics: [WorkerStatus.UnmatchedSubjects],
         passedOver passed: [WorkerStatus.UnmatchedSubjects], now: Now, logger: Logger
     ) {
-        Self.report(
-            topics, &unmatched, one: "an event named a subject that nobody shows",
-            several: "events named subjects that nobody shows", now: now, logger: logger)
-        let why = "classes, kinds, environment or push type"
-        Self.report(
-            passed, &passedOver, one: "an event's subject is shown by no token of its \(why)",
-            several: "events named subjects that are shown by no token of their \(why)", now: now,
-            logger: logger)
+        for metadata in Self.growth(of: topics, &unmatched, now: now) {
+            logger.notice("events named subjects that nobody shows", metadata: metadata)
+        }
+        for metadata in Self.growth(of: passed, &passedOver, now: now) {
+            logger.notice(
+                """
+                events named subjects that are shown by no token of their classes, kinds, environment \
+                or push type
+                """, metadata: metadata)
+        }
     }
 
-    private static func report(
-        _ topics: [WorkerStatus.UnmatchedSubjects], _ minutes: inout MinuteReports, one: String,
-        several: String, now: Now, logger: Logger
-    ) {
-        for topic in topics {
-            guard let new = minutes.growth(of: topic.topic, to: topic.count, now: now) else {
-                continue
+    /// What there is to tell of the topics now.
+    private static func growth(
+        of topics: [WorkerStatus.UnmatchedSubjects], _ minutes: inout MinuteReports, now: Now
+    ) -> [Logger.Metadata] {
+        topics.compactMap { topic in
+            minutes.growth(of: topic.topic, to: topic.count, now: now).map { new in
+                var metadata: Logger.Metadata = [
+                    "topic": "\(topic.topic)", "events": .stringConvertible(new),
+                ]
+                metadata["example"] = topic.sample.last.map { "\($0.subject.remarkedSubject)" }
+                return metadata
             }
-            let example = topic.sample.last.map { ", such as \($0.subject.remarkedSubject)" } ?? ""
-            let subjects = new == 1 ? one : "\(new.grouped) \(several)"
-            logger.notice(
-                "\(subjects)\(example)",
-                metadata: ["topic": "\(topic.topic)", "events": .stringConvertible(new)])
         }
     }
 }
@@ -55,14 +56,12 @@ struct SetAsideReport {
             let total = reasons.reduce(0) { $0 + $1.count }
             guard let new = minutes.growth(of: part.name, to: total, now: now) else { continue }
             var metadata: Logger.Metadata = [
-                "topic": "\(part.topic)", "new": .stringConvertible(new),
+                "topic": "\(part.topic)", "of": part.isOfRows ? "rows" : "records",
+                "total": .stringConvertible(total), "new": .stringConvertible(new),
             ]
             for reason in reasons { metadata[reason.reason] = .stringConvertible(reason.count) }
             logger.notice(
-                """
-                \(total.grouped) \(part.isOfRows ? "rows" : "records") have been set aside since \
-                the start, by reason
-                """, metadata: metadata)
+                "some have been set aside since the start, by reason", metadata: metadata)
         }
     }
 

@@ -108,7 +108,9 @@ struct KeeperLoop: ~Copyable {
         watchAt = now.monotonic + Self.watchInterval
         tables.watch(now: now)
         for warning in tables.takeWarnings() {
-            logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
+            logger.warning(
+                "Kafka's client warns",
+                metadata: ["code": "\(warning.code)", "text": "\(warning.text)"])
         }
         if unreadable > told {
             logger.warning(

@@ -172,7 +172,7 @@ extension StatusReport.Waiting {
         inFlight = status.load.inFlight
         resting = status.load.resting
         deferred = status.load.deferred
-        held = status.load.holders
+        held = status.load.claims
         unacknowledged = status.load.unacknowledged
         payloadBytes = status.load.payloadBytes
         oldestWaitingSeconds = status.oldestWaiting?.shown

@@ -11,7 +11,7 @@ extension TrippedBreaker {
         return cause.remedy
     }
 
-    /// Why pushes wait, as text that completes "pushes wait: …".
+    /// Why pushes wait.
     var words: String {
         unknownReason.map { "APNs answers \($0.printable), which Lamplighter does not know" }
             ?? cause.words

@@ -343,12 +343,12 @@ extension WorkerMetrics {
             "lamplighter_pushes_paced_total",
             "How often a push had to wait because its token was sent another one less than the "
                 + "minimum gap before (`planning.minimumGap`)."
-        ) { $0.counters.pushesPaced },
+        ) { $0.counters.pushesHeldByGap },
         counter(
             "lamplighter_pushes_unpaced_total",
             "Pushes that were sent without regard to the minimum gap, since the deferred topic had no "
                 + "room for them, or had acknowledged nothing of their partition for five seconds."
-        ) { $0.counters.pushesUnpaced },
+        ) { $0.counters.pushesWithoutGap },
         counter(
             "lamplighter_deferred_forgotten_total",
             "How often a record of the deferred topic was left in Kafka, or its push has left the "
@@ -440,7 +440,7 @@ extension WorkerMetrics {
             "lamplighter_tokens_paced",
             "Tokens that were sent a push less than the minimum gap ago and are owed none. Each takes "
                 + "a row of the deferred topic, as a deferred push does (`delivery.deferredMax`)."
-        ) { $0.load.pacedTokens },
+        ) { $0.load.tokensWithinGap },
         gauge(
             "lamplighter_deferred_held_back",
             "Deferred pushes that have expired by this worker's clock and by no record's time: the "
@@ -497,7 +497,7 @@ extension WorkerMetrics {
                 + "(`planning.budget`). A day is one of UTC."
         ) { status in labelled("type", status.budgets.map { ($0.type.name, $0.tokensOver) }) },
         gauge("lamplighter_events_held", "Events whose offsets wait for some push or record.") {
-            $0.load.holders
+            $0.load.claims
         },
         gauge(
             "lamplighter_records_unacknowledged",

@@ -63,7 +63,7 @@ struct WorkerStatus: Sendable {
     var oldestWaitingEvent: WaitingEvent?
     /// Who has asked for most pushes in the last minute or two.
     var demand = PushDemand()
-    /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
+    /// How long ago the oldest record was read whose offset cannot be committed yet; nil if there is
     /// none.
     var oldestUncommitted: Duration?
     /// Events whose subject nobody shows, by topic.
@@ -348,7 +348,7 @@ struct WorkerStatus: Sendable {
     struct Partition: Sendable {
         var topic: String
         var partition: Int32
-        /// The distance between the stored offset and the end of the partition; nil if nothing was
+        /// The distance between the committed offset and the end of the partition; nil if nothing was
         /// fetched yet.
         var lag: Int64?
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A schema of Avro and what is wanted of its values, as flat tables that are walked through for each
+/// A schema of Avro and what is wanted of its values, as flat tables that are read for each
 /// value. A class, so that handing it on retains nothing, and not each table.
 final class AvroProgram: Sendable {
     enum Operation: UInt8, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A message of a Protobuf schema and what is wanted of its values, as flat tables that are walked
+/// A message of a Protobuf schema and what is wanted of its values, as flat tables that are gone
 /// through for each value, like `AvroProgram`.
 final class ProtobufProgram: Sendable {
     enum Operation: UInt8, Sendable {

@@ -10,7 +10,7 @@ internal import Simdjson
 /// What every delivery thread does, whichever transport it runs: it takes pushes from the port,
 /// sorts them into pools, hands back outcomes, reads the clocks once a turn, and sleeps. The
 /// transport's loop owns it. It makes no allocation, lock or log line per push.
-package struct DeliveryDesk: ~Copyable {
+package struct DeliveryCore: ~Copyable {
     let port: DeliveryPort
     let slab: PushSlab
     let plan: DeliveryPlan
@@ -20,8 +20,8 @@ package struct DeliveryDesk: ~Copyable {
     /// The pools of this thread, at fixed addresses, so that their noncopyable contents are changed
     /// in place.
     let pools: UnsafeMutableBufferPointer<ConnectionPool>
-    /// What the thread keeps of each push: one place for each slot of the slab.
-    let places: UnsafeMutablePointer<SlotPlace>
+    /// What the thread keeps of each push: one state for each slot of the slab.
+    let states: UnsafeMutablePointer<SlotState>
     /// The pool of each route, by the route's number.
     private let poolsByRoute: [Int]
     private let taken: UnsafeMutableBufferPointer<PushSlot>
@@ -51,8 +51,8 @@ package struct DeliveryDesk: ~Copyable {
         self.epoll = epoll
         outcomes = OutcomeBatch(port: duty.port)
         now = Self.readClocks()
-        places = .allocate(capacity: slab.slots)
-        places.initialize(repeating: SlotPlace(), count: slab.slots)
+        states = .allocate(capacity: slab.slots)
+        states.initialize(repeating: SlotState(), count: slab.slots)
         taken = .allocate(capacity: Self.takenMax)
         poolsByRoute = duty.plan.routing.routes.map { route in
             duty.plan.pools.firstIndex { $0.id == route.pool } ?? -1
@@ -71,7 +71,7 @@ package struct DeliveryDesk: ~Copyable {
         var next = 0
         for (index, settings) in duty.plan.pools.enumerated() {
             let first = next
-            next += ConnectionPool.placesNeeded(settings)
+            next += ConnectionPool.connectionsNeeded(settings)
             let name = duty.plan.routing[settings.id]
             let log = ConnectionLog(
                 logger: duty.logger,
@@ -79,14 +79,15 @@ package struct DeliveryDesk: ~Copyable {
                     + (name.isForBroadcasts ? "/broadcasts" : ""))
             pools.initializeElement(
                 at: index,
-                to: ConnectionPool(settings: settings, places: first..<next, log: log, at: now))
+                to: ConnectionPool(settings: settings, connections: first..<next, log: log, at: now)
+            )
         }
         return pools
     }
 
     deinit {
         pools.deinitialize().deallocate()
-        places.deallocate()
+        states.deallocate()
         taken.deallocate()
     }
 
@@ -113,15 +114,15 @@ package struct DeliveryDesk: ~Copyable {
         for index in 0..<count {
             let slot = taken[index]
             assert(Int(slot) < slab.slots, "the planner hands over a slot that the slab has not")
-            let place = places + Int(slot)
-            place.pointee.takenAt = now.monotonic
-            place.pointee.since = now.monotonic
-            place.pointee.resends = 0
-            place.pointee.isPatient = isPatient
+            let state = states + Int(slot)
+            state.pointee.takenAt = now.monotonic
+            state.pointee.since = now.monotonic
+            state.pointee.resends = 0
+            state.pointee.isPatient = isPatient
             if phase == .running {
                 let pool = poolsByRoute[Int(slab.push(slot).pointee.route.rawValue)]
                 precondition(pool >= 0, "the plan has no pool for this route")
-                pools[pool].waiting.append(slot, isPatient: isPatient, places)
+                pools[pool].waiting.append(slot, isPatient: isPatient, states)
             } else {
                 outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
             }
@@ -138,7 +139,7 @@ package struct DeliveryDesk: ~Copyable {
     /// whether this was the last turn: the port is draining or stopping and every push has its
     /// outcome.
     mutating func endTurn<Connection: PooledConnection & ~Copyable>(
-        with connections: ConnectionPlaces<Connection>
+        with connections: ConnectionTable<Connection>
     ) -> Bool {
         judgeConnections(connections)
         measurePools(of: connections)

@@ -7,12 +7,12 @@ internal import Logging
 internal import PushModel
 
 /// Compares the connections of a pool, and replaces one that fails while the others do not.
-extension DeliveryDesk {
+extension DeliveryCore {
     /// A request on the connection failed, or was refused.
     /// - Returns: whether it was a fault that is the connection's, and says nothing of the pool.
     mutating func failed<Connection: PooledConnection & ~Copyable>(
         _ failure: ConnectionHealth.Failure, _ slot: PushSlot, on index: Int,
-        of connections: ConnectionPlaces<Connection>
+        of connections: ConnectionTable<Connection>
     ) -> Bool {
         let pool = connections[index].pool
         let token = StableHash.hash64(UnsafeRawBufferPointer(slab.token(slot)), seed: 0)
@@ -29,7 +29,7 @@ extension DeliveryDesk {
 
     /// A connection is opened: what is presumed of it.
     mutating func presumption<Connection: PooledConnection & ~Copyable>(
-        ofPool pool: Int, _ connections: ConnectionPlaces<Connection>
+        ofPool pool: Int, _ connections: ConnectionTable<Connection>
     ) -> ConnectionHealth {
         let wanted = census(of: pool, connections).connections
         return pools[pool].outliers.opened(others: wanted)
@@ -37,7 +37,7 @@ extension DeliveryDesk {
 
     /// A connection ended with requests in flight.
     mutating func lostConnection<Connection: PooledConnection & ~Copyable>(
-        _ index: Int, of connections: ConnectionPlaces<Connection>
+        _ index: Int, of connections: ConnectionTable<Connection>
     ) {
         let pool = connections[index].pool
         let left = census(of: pool, connections).connections - (connections[index].isWanted ? 1 : 0)
@@ -46,18 +46,18 @@ extension DeliveryDesk {
 
     /// Retires the connections that fail, or are silent, while the others are not.
     mutating func judgeConnections<Connection: PooledConnection & ~Copyable>(
-        _ connections: ConnectionPlaces<Connection>
+        _ connections: ConnectionTable<Connection>
     ) {
         guard phase == .running else { return }
         for pool in pools.indices where pools[pool].outliers.isDue(at: now.monotonic) {
             forgetOld(pool, connections)
             var census = census(of: pool, connections)
             if pools[pool].outliers.began(census, at: now.monotonic) {
-                for index in pools[pool].places { connections[index].health.forget() }
+                for index in pools[pool].connections { connections[index].health.forget() }
                 census = self.census(of: pool, connections)
             }
             pools[pool].ill = census.faulting
-            for index in pools[pool].places where connections[index].isWanted {
+            for index in pools[pool].connections where connections[index].isWanted {
                 let judgement = pools[pool].outliers.judge(
                     connections[index].health, inFlight: connections[index].inFlightCount,
                     in: census, at: now.monotonic)
@@ -74,9 +74,9 @@ extension DeliveryDesk {
     private static var memory: Duration { .seconds(60) }
 
     private func forgetOld<Connection: PooledConnection & ~Copyable>(
-        _ pool: Int, _ connections: ConnectionPlaces<Connection>
+        _ pool: Int, _ connections: ConnectionTable<Connection>
     ) {
-        for index in pools[pool].places where connections[index].health.answers > 0 {
+        for index in pools[pool].connections where connections[index].health.answers > 0 {
             let silence = now.monotonic - connections[index].health.answeredAt
             if silence >= Self.memory { connections[index].health.forget() }
         }
@@ -84,7 +84,7 @@ extension DeliveryDesk {
 
     private mutating func replace<Connection: PooledConnection & ~Copyable>(
         _ index: Int, _ cause: OutlierDetection.Cause, left: Int,
-        _ connections: ConnectionPlaces<Connection>
+        _ connections: ConnectionTable<Connection>
     ) {
         let pool = connections[index].pool
         let health = connections[index].health
@@ -109,10 +109,10 @@ extension DeliveryDesk {
     }
 
     private func census<Connection: PooledConnection & ~Copyable>(
-        of pool: Int, _ connections: ConnectionPlaces<Connection>
+        of pool: Int, _ connections: ConnectionTable<Connection>
     ) -> OutlierDetection.Census {
         var census = OutlierDetection.Census()
-        for index in pools[pool].places where connections[index].isWanted {
+        for index in pools[pool].connections where connections[index].isWanted {
             census.add(connections[index].health)
         }
         return census

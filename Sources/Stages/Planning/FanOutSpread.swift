@@ -3,9 +3,9 @@
 
 package import PushModel
 
-/// How fast a walk that is spread over time may go on: it comes to all of its list within a window,
+/// How fast a fan-out that is spread over time may go on: it comes to all of its list within a window,
 /// evenly. Nothing rests meanwhile: a token has no push until its turn.
-package struct WalkPace: Sendable, Equatable {
+package struct FanOutSpread: Sendable, Equatable {
     private let seconds: Double
     /// The entries that may be visited now; below zero after a step that met more.
     private var credit = 0.0
@@ -13,11 +13,11 @@ package struct WalkPace: Sendable, Equatable {
 
     /// What a stall leaves behind is made good for so long at most, or the herd comes together.
     private static let credited = 0.5
-    /// A pace is worth no more turns than this.
+    /// A fan-out takes a step no more often than this.
     private static let tick = Duration.milliseconds(10)
 
     package init(window: Duration, now: MonotonicTime) {
-        precondition(window > .zero, "a pace without time")
+        precondition(window > .zero, "a spread without time")
         seconds = window / .seconds(1)
         earnedAt = now
     }

@@ -10,7 +10,7 @@ internal import Testing
 @testable internal import Pipeline
 
 /// A worker that reads all events, and owns the partition of `deferred` while it is assigned.
-final class PacedWorker {
+final class GapWorker {
     let pipeline: PipelineFixture
     let deferred: DeferredFixture
 
@@ -62,6 +62,6 @@ final class PacedWorker {
     }
 
     /// Whether no row is left, not even one that only keeps the time.
-    var isDone: Bool { pipeline.load.deferred + pipeline.load.pacedTokens == 0 }
+    var isDone: Bool { pipeline.load.deferred + pipeline.load.tokensWithinGap == 0 }
     var latest: DeferredFixture.Record { deferred.log.last! }
 }

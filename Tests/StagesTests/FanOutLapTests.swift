@@ -5,9 +5,9 @@ internal import Planning
 internal import PushModel
 internal import Testing
 
-@Suite struct `Walks and their laps` {
+@Suite struct `Fan-outs and their laps` {
     @Test(arguments: ["priority", "expiration", "delay"])
-    func `events that ask for different things walk apart`(difference: String) {
+    func `events that ask for different things are fanned out apart`(difference: String) {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 3)
         bench.start(subject: 1, partition: 1, count: 3) { request in
@@ -21,18 +21,18 @@ internal import Testing
     }
 
     @Test(arguments: [[10, 20], [20, 10]])
-    func `a shared walk lives as long as the longest of its events`(lives: [Int]) {
+    func `a shared fan-out lives as long as the longest of its events`(lives: [Int]) {
         var bench = FanOutBench()
         for life in lives {
             bench.start(subject: 1, partition: 0, count: 3) {
                 $0.expiresAt = .after(.seconds(life))
             }
         }
-        guard case .visit(_, let walk) = bench.step(most: 1, count: { _ in 3 }) else {
+        guard case .visit(_, let fanOut) = bench.step(most: 1, count: { _ in 3 }) else {
             Issue.record("nothing was visited")
             return
         }
-        #expect(bench.fanOuts.request(of: walk).expiresAt == .after(.seconds(20)))
+        #expect(bench.fanOuts.request(of: fanOut).expiresAt == .after(.seconds(20)))
     }
 
     @Test func `a lap is named after the first event that asked for it`() {
@@ -42,8 +42,8 @@ internal import Testing
             _ = bench.step(most: 1) { _ in 4 }
         }
         var origins: [Int64] = []
-        while case .visit(_, let walk) = bench.step(most: 1, count: { _ in 4 }) {
-            let origin = bench.fanOuts.request(of: walk).origin!.offset
+        while case .visit(_, let fanOut) = bench.step(most: 1, count: { _ in 4 }) {
+            let origin = bench.fanOuts.request(of: fanOut).origin!.offset
             if origins.last == origin { continue }
             origins.append(origin)
             // Another lap is asked for during the second.
@@ -52,22 +52,22 @@ internal import Testing
         #expect(origins == [0, 1, 3])
     }
 
-    @Test func `a walk does not end before the entries that it has passed are visited`() {
+    @Test func `a fan-out does not end before the entries that it has passed are visited`() {
         let subject = SubjectID(rawValue: 1)
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 2)
         bench.fanOuts.awaitVisits(of: subject, 1)
         while case .visit = bench.step(most: 1, count: { _ in 2 }) {}
         bench.checkInvariants()
-        let (isWalked, held) = (bench.fanOuts.isWalked(subject), bench.committableOffset(0))
-        #expect(isWalked && held == 0)
+        let (isFanningOut, held) = (bench.fanOuts.isFanningOut(subject), bench.committableOffset(0))
+        #expect(isFanningOut && held == 0)
         bench.fanOuts.awaitVisits(of: subject, -1)
         while case .visit = bench.step(most: 1, count: { _ in 2 }) {}
-        let (isLeft, released) = (!bench.fanOuts.isWalked(subject), bench.committableOffset(0))
+        let (isLeft, released) = (!bench.fanOuts.isFanningOut(subject), bench.committableOffset(0))
         #expect(isLeft && released == 1)
     }
 
-    @Test func `a walk gives its body back when it ends, once`() {
+    @Test func `a fan-out gives its body back when it ends, once`() {
         var bench = FanOutBench()
         let body = bench.bodies.insert("news")
         bench.start(subject: 1, partition: 0, count: 1) {

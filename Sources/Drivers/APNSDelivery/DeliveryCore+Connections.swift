@@ -6,9 +6,9 @@ internal import LinuxIO
 internal import Logging
 internal import PushModel
 
-/// A place for a connection of a pool: the part of it that the desk uses.
+/// A connection of a pool, or room for one: the part of it that the core uses.
 protocol PooledConnection: ~Copyable {
-    /// Makes a vacant place.
+    /// Makes a vacant one.
     init(pool: Int, settings: PoolSettings)
 
     var pool: Int { get }
@@ -18,7 +18,7 @@ protocol PooledConnection: ~Copyable {
     var address: SocketAddress? { get }
     /// Whether the connection is open for pushes or opening.
     var isWanted: Bool { get }
-    /// Whether nothing is open or opening in this place.
+    /// Whether nothing is open or opening here.
     var isVacant: Bool { get }
     /// Whether the connection is open for pushes, now or when others have ended, and APNs has
     /// accepted the provider token on it.
@@ -36,19 +36,20 @@ protocol PooledConnection: ~Copyable {
     mutating func retire()
 }
 
-/// The places of a thread at fixed addresses, those of one pool next to each other.
-typealias ConnectionPlaces<Connection: ~Copyable> = UnsafeMutableBufferPointer<Connection>
+/// The connections of a thread at fixed addresses, those of one pool next to each other.
+typealias ConnectionTable<Connection: ~Copyable> = UnsafeMutableBufferPointer<Connection>
 
 /// Applies the state of the connections to pools and their pushes.
-extension DeliveryDesk {
-    /// Makes the places of all pools, all vacant. The caller must deinitialize and deallocate them.
-    func makePlaces<Connection: PooledConnection & ~Copyable>() -> ConnectionPlaces<Connection> {
-        let count = pools.indices.last.map { pools[$0].places.upperBound } ?? 0
-        let connections = ConnectionPlaces<Connection>.allocate(capacity: count)
+extension DeliveryCore {
+    /// Makes the connections of all pools, all vacant. The caller must deinitialize and deallocate them.
+    func makeConnections<Connection: PooledConnection & ~Copyable>() -> ConnectionTable<Connection>
+    {
+        let count = pools.indices.last.map { pools[$0].connections.upperBound } ?? 0
+        let connections = ConnectionTable<Connection>.allocate(capacity: count)
         for pool in pools.indices {
-            for place in pools[pool].places {
+            for index in pools[pool].connections {
                 connections.initializeElement(
-                    at: place, to: Connection(pool: pool, settings: pools[pool].settings))
+                    at: index, to: Connection(pool: pool, settings: pools[pool].settings))
             }
         }
         return connections
@@ -58,13 +59,13 @@ extension DeliveryDesk {
     /// connections that must not see it, because they have seen another key, or another token too
     /// recently. If a token cannot be made, the pool has none and sends nothing.
     mutating func refreshTokens<Connection: PooledConnection & ~Copyable>(
-        for connections: ConnectionPlaces<Connection>
+        for connections: ConnectionTable<Connection>
     ) {
         for pool in pools.indices where !pools[pool].waiting.isEmpty {
             do {
                 let token = try pools[pool].settings.providerTokens.current(now: now)
                 pools[pool].token = token
-                for index in pools[pool].places {
+                for index in pools[pool].connections {
                     let mayGoOn = connections[index].shownTokens.allow(
                         key: token.keyGeneration, generation: token.generation, at: now.monotonic)
                     if !mayGoOn { connections[index].retire() }
@@ -94,8 +95,8 @@ extension DeliveryDesk {
         let limit = now.monotonic - pools[pool].settings.limits.waitMax
         while !pools[pool].waiting[isPatient: isPatient].isEmpty {
             let slot = pools[pool].waiting[isPatient: isPatient].first
-            guard phase != .running || places[Int(slot)].since <= limit else { break }
-            pools[pool].waiting[isPatient: isPatient].remove(slot, places)
+            guard phase != .running || states[Int(slot)].since <= limit else { break }
+            pools[pool].waiting[isPatient: isPatient].remove(slot, states)
             outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
         }
     }
@@ -113,7 +114,7 @@ extension DeliveryDesk {
 
     /// Since when the first push of the list waits.
     private func since(_ list: SlotList) -> MonotonicTime {
-        list.isEmpty ? .distantFuture : places[Int(list.first)].since
+        list.isEmpty ? .distantFuture : states[Int(list.first)].since
     }
 
     /// Counts something that has become of a connection of the pool.
@@ -140,13 +141,13 @@ extension DeliveryDesk {
     /// Tells the planner how many pushes each pool takes, if that has changed, publishes the state of
     /// each pool, and adjusts the number of its connections.
     func measurePools<Connection: PooledConnection & ~Copyable>(
-        of connections: ConnectionPlaces<Connection>
+        of connections: ConnectionTable<Connection>
     ) {
         for pool in pools.indices {
             var carried = 0
             var serving = 0
             var streams = 0
-            for index in pools[pool].places {
+            for index in pools[pool].connections {
                 let capacity = connections[index].capacity
                 carried += capacity
                 guard connections[index].isServing else { continue }
@@ -172,14 +173,14 @@ extension DeliveryDesk {
 
     /// Whether no connection would take the push that is next.
     func isFull<Connection: PooledConnection & ~Copyable>(
-        _ pool: Int, _ connections: ConnectionPlaces<Connection>
+        _ pool: Int, _ connections: ConnectionTable<Connection>
     ) -> Bool {
         guard !pools[pool].waiting.isEmpty else { return false }
         let part = pools[pool].waiting.next
         let slot = pools[pool].waiting[isPatient: part.isPatient].first
         let bodyBytes = Int(slab.push(slot).pointee.bodyBytes)
         let isKeptBack = pools[pool].waiting.isKeptBack(part, at: now.monotonic)
-        for index in pools[pool].places
+        for index in pools[pool].connections
         where connections[index].isServing
             && connections[index].takes(bodyBytes: bodyBytes, isKeptBack: isKeptBack)
         {
@@ -201,7 +202,7 @@ extension DeliveryDesk {
     }
 
     private func resize<Connection: PooledConnection & ~Copyable>(
-        _ pool: Int, for load: PoolSizing.Load, _ connections: ConnectionPlaces<Connection>
+        _ pool: Int, for load: PoolSizing.Load, _ connections: ConnectionTable<Connection>
     ) {
         let before = pools[pool].sizing.wanted
         pools[pool].sizing.turned(load, at: now.monotonic)
@@ -218,14 +219,14 @@ extension DeliveryDesk {
     }
 
     private func leastLoaded<Connection: PooledConnection & ~Copyable>(
-        of pool: Int, _ connections: ConnectionPlaces<Connection>
+        of pool: Int, _ connections: ConnectionTable<Connection>
     ) -> Int? {
-        pools[pool].places.filter { connections[$0].isServing }
+        pools[pool].connections.filter { connections[$0].isServing }
             .min { connections[$0].inFlightCount < connections[$1].inFlightCount }
     }
 
     func isEmpty<Connection: PooledConnection & ~Copyable>(
-        _ connections: ConnectionPlaces<Connection>
+        _ connections: ConnectionTable<Connection>
     ) -> Bool {
         for index in pools.indices where !pools[index].waiting.isEmpty { return false }
         for index in connections.indices where !connections[index].isVacant { return false }

@@ -9,9 +9,9 @@ internal import Testing
 
 @testable internal import Pipeline
 
-/// What changes under a walk, and what its pushes say of those before them.
-@Suite struct `Walks of events through an audience` {
-    /// Controls 0, 1, … that all show `hot`; walks stand still when 14 slots are taken.
+/// What changes under a fan-out, and what its pushes say of those before them.
+@Suite struct `Large fan-outs of events` {
+    /// Controls 0, 1, … that all show `hot`; fan-outs stand still when 14 slots are taken.
     private func fixture(controls: Int, immediate: Int = 2) -> PipelineFixture {
         let fixture = PipelineFixture { settings in
             settings.slots = 16
@@ -44,7 +44,8 @@ internal import Testing
         #expect(fixture.isIdle)
     }
 
-    @Test func `a walk that has met all else waits for a token that moved when no slot was free`() {
+    @Test
+    func `a fan-out that has met all else waits for a token that moved when no slot was free`() {
         let fixture = fixture(controls: 12)
         fixture.event("hot")
         fixture.pass(.milliseconds(1))
@@ -58,14 +59,16 @@ internal import Testing
         fixture.unregister("I0")
         let first = fixture.deliverAll()
         #expect(first.count == 14 && first.allSatisfy { $0.token != [0] })
-        // The walk goes on before what waits for slots is looked at.
+        // The fan-out goes on before what waits for slots is looked at.
         _ = fixture.pipeline.advanceFanOuts(steps: 100, now: fixture.now)
         fixture.pass(.milliseconds(1))
         #expect(fixture.deliverAll().contains { $0.token == [0] })
         #expect(fixture.isIdle)
     }
 
-    @Test func `an event of more tokens than are free without the deferred share walks`() {
+    @Test
+    func `an event of more tokens than are free without the deferred share is fanned out in turns`()
+    {
         let fixture = fixture(controls: 15, immediate: 64)
         fixture.event("hot")
         #expect(fixture.load.fanOuts == 1)
@@ -73,7 +76,7 @@ internal import Testing
         #expect(fixture.load.queued == 16 - 16 / 8 - 16 / 4)
     }
 
-    @Test func `a subject that is walked no more is forgotten with its last token`() {
+    @Test func `a subject that is fanned out to no more is forgotten with its last token`() {
         let fixture = fixture(controls: 3)
         fixture.event("hot")
         fixture.pass(.milliseconds(1))
@@ -88,7 +91,7 @@ internal import Testing
         fixture.registerControl("T", [9], shows: ["hot", "own"])
         fixture.event("own")
         fixture.event("hot")
-        // The walk has not come to its token yet.
+        // The fan-out has not come to its token yet.
         let first = fixture.take()
         #expect(first.map(\.token) == [[9]])
         fixture.pass(.milliseconds(1))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""What pacing and budgets cost a push that they do not hold back, and what pushes cost that wait."""
+"""What the minimum gap and budgets cost a push that they do not hold back, and what pushes cost that wait."""
 
 import statistics
 import time
@@ -38,7 +38,7 @@ DELAY = "15m"
 DEFERRED_MAX_SECONDS = 840
 
 
-def paced(rig, section):
+def minimum_gap(rig, section):
     rounds = {name: [] for name in SETTINGS}
     tokens = RATE * (small_events.SECONDS + small_events.WARM_UP)
     for turn in range(ROUNDS):
@@ -53,7 +53,7 @@ def paced(rig, section):
             fleet.stop()
             rig.end([simulator.process])
     section.add(
-        f"**What pacing costs.** {RATE:,} events a second, each of a token that was sent nothing before, so "
+        f"**What the minimum gap costs.** {RATE:,} events a second, each of a token that was sent nothing before, so "
         f"that nothing has to wait; {ROUNDS} rounds of {small_events.SECONDS} s, with a new worker each. From "
         "the time at which an event is due to the moment at which the simulator takes its push.")
     base = rounds[NEITHER]
@@ -91,7 +91,7 @@ def waiting(rig, section):
     # What was on its way has been acknowledged, and its memory given back.
     time.sleep(5)
     shares, after = deferred(fleet), resident(fleet)
-    # By a worker that holds a third, not by what the walk took for a while.
+    # By a worker that holds a third, not by what the fan-out took for a while.
     each = [(late - early) / share for early, late, share in zip(before, after, shares)]
     idle_after = fleet.idle_share()
     rows = [

@@ -13,7 +13,7 @@ import Testing
         TestPlan(
             workers: 2, registrationGrace: .milliseconds(200), holdMax: .seconds(2),
             controlGap: .seconds(5))))
-struct `Paced pushes of a fleet` {
+struct `The minimum gap in a fleet` {
     private let fleet: Fleet
     private static let gap = Duration.seconds(5)
 

@@ -35,14 +35,14 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     }
 }
 
-/// What both transports leave to the desk, without a transport: who waits, who is given back, and
+/// What both transports leave to the core, without a transport: who waits, who is given back, and
 /// what the planner is told.
-@Suite final class `The delivery desk` {
+@Suite final class `The delivery core` {
     private let port: DeliveryPort
     private let slab = PushSlab(slots: 64)
     private let tokens: ProviderTokens
     private let route: RouteID
-    private var desk: DeliveryDesk
+    private var core: DeliveryCore
 
     init() throws {
         tokens = try ProviderTokens(
@@ -58,7 +58,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         let pool = PoolSettings(
             id: PoolID(rawValue: 0), host: "127.0.0.1", providerTokens: tokens, limits: limits)
         port = DeliveryPort(slab: slab, pools: 1, plannerWaker: Waker())
-        desk = try DeliveryDesk(
+        core = try DeliveryCore(
             DeliveryDuty(
                 port: port, plan: DeliveryPlan(routing: routing, pools: [pool]),
                 budget: ConnectBudget(),
@@ -71,7 +71,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     }
 
     private func outcomes() -> [PushOutcome] {
-        desk.outcomes.flush()
+        core.outcomes.flush()
         let room = UnsafeMutableBufferPointer<PushOutcome>.allocate(capacity: 64)
         defer { room.deallocate() }
         return Array(room[..<port.collect(into: room)])
@@ -79,23 +79,23 @@ private struct StandInConnection: PooledConnection, ~Copyable {
 
     private func waiting(isPatient: Bool = false) -> [PushSlot] {
         var slots: [PushSlot] = []
-        while let slot = desk.pools[0].waiting[isPatient: isPatient].popFirst(desk.places) {
+        while let slot = core.pools[0].waiting[isPatient: isPatient].popFirst(core.states) {
             slots.append(slot)
         }
         for slot in slots {
-            desk.pools[0].waiting.append(slot, isPatient: isPatient, desk.places)
+            core.pools[0].waiting.append(slot, isPatient: isPatient, core.states)
         }
         return slots
     }
 
-    private var token: ProviderToken? { desk.pools[0].token }
+    private var token: ProviderToken? { core.pools[0].token }
 
-    private func isFull(_ connections: ConnectionPlaces<StandInConnection>) -> Bool {
-        desk.isFull(0, connections)
+    private func isFull(_ connections: ConnectionTable<StandInConnection>) -> Bool {
+        core.isFull(0, connections)
     }
 
-    private func isLast(_ connections: ConnectionPlaces<StandInConnection>) -> Bool {
-        desk.endTurn(with: connections)
+    private func isLast(_ connections: ConnectionTable<StandInConnection>) -> Bool {
+        core.endTurn(with: connections)
     }
 
     /// - Returns: whether the connection is left.
@@ -103,89 +103,89 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         _ status: UInt16, _ body: String, shown: ShownProviderTokens = ShownProviderTokens()
     ) -> Bool {
         var bytes = Array(body.utf8)
-        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        let connections: ConnectionTable<StandInConnection> = core.makeConnections()
         defer { connections.deinitialize().deallocate() }
         connections[0].shownTokens = shown
         return bytes.withUnsafeMutableBytes { bytes in
-            desk.rejected(
+            core.rejected(
                 3, status: status, retryAfterSeconds: 7,
-                AnswerBody(UnsafeRawBufferPointer(bytes), parser: &desk.parser), on: 0,
+                AnswerBody(UnsafeRawBufferPointer(bytes), parser: &core.parser), on: 0,
                 of: connections
             ).isToLeave
         }
     }
 
     @Test func `what is taken waits in its order, since now, and was never refused`() throws {
-        for slot in 1...3 { desk.places[slot].resends = 8 }
-        desk.beginTurn()
+        for slot in 1...3 { core.states[slot].resends = 8 }
+        core.beginTurn()
         submit(1, 2, 3)
-        desk.takeSubmissions()
+        core.takeSubmissions()
         #expect(waiting() == [1, 2, 3])
         for slot in 1...3 {
-            let (place, now) = (desk.places[slot], desk.now.monotonic)
-            #expect(place.since == now && place.resends == 0)
+            let (state, now) = (core.states[slot], core.now.monotonic)
+            #expect(state.since == now && state.resends == 0)
         }
         #expect(outcomes().isEmpty)
     }
 
     @Test func `patient pushes wait apart, and stay so when they are refused`() throws {
-        desk.beginTurn()
+        core.beginTurn()
         submit(1, 2, isPatient: true)
         submit(3)
-        desk.takeSubmissions()
+        core.takeSubmissions()
         #expect(waiting() == [3] && waiting(isPatient: true) == [1, 2])
         for slot in [PushSlot(2), 3] {
-            desk.pools[0].waiting[isPatient: slot == 2].remove(slot, desk.places)
-            desk.sendAgain(slot, pool: 0, waitingSince: desk.now.monotonic)
+            core.pools[0].waiting[isPatient: slot == 2].remove(slot, core.states)
+            core.sendAgain(slot, pool: 0, waitingSince: core.now.monotonic)
         }
         #expect(waiting() == [3] && waiting(isPatient: true) == [2, 1])
         // The next pushes in these slots are others.
-        desk.pools[0].waiting[isPatient: true].remove(2, desk.places)
+        core.pools[0].waiting[isPatient: true].remove(2, core.states)
         submit(2)
-        desk.takeSubmissions()
-        desk.pools[0].waiting[isPatient: false].remove(2, desk.places)
-        desk.sendAgain(2, pool: 0, waitingSince: desk.now.monotonic)
+        core.takeSubmissions()
+        core.pools[0].waiting[isPatient: false].remove(2, core.states)
+        core.sendAgain(2, pool: 0, waitingSince: core.now.monotonic)
         #expect(waiting() == [2, 3] && waiting(isPatient: true) == [1])
     }
 
     @Test func `patient pushes go back like all others, after their time and at a stop`() throws {
-        desk.beginTurn()
+        core.beginTurn()
         submit(1, 2, isPatient: true)
         submit(3)
-        desk.takeSubmissions()
+        core.takeSubmissions()
         let hour = Duration.seconds(3600)
-        desk.places[1].since = desk.now.monotonic - hour
-        desk.places[3].since = desk.now.monotonic - hour + .seconds(1)
-        desk.giveBackWaiting()
+        core.states[1].since = core.now.monotonic - hour
+        core.states[3].since = core.now.monotonic - hour + .seconds(1)
+        core.giveBackWaiting()
         #expect(outcomes().map(\.slot) == [1])
-        #expect(desk.nextGiveBack() == desk.places[3].since + hour)
-        desk.pools[0].waiting[isPatient: false].remove(3, desk.places)
-        #expect(desk.nextGiveBack() == desk.places[2].since + hour)
+        #expect(core.nextGiveBack() == core.states[3].since + hour)
+        core.pools[0].waiting[isPatient: false].remove(3, core.states)
+        #expect(core.nextGiveBack() == core.states[2].since + hour)
         port.enter(.draining)
-        desk.beginTurn()
-        desk.giveBackWaiting()
+        core.beginTurn()
+        core.giveBackWaiting()
         #expect(outcomes().map(\.slot) == [2])
-        #expect(desk.nextGiveBack() == .distantFuture)
+        #expect(core.nextGiveBack() == .distantFuture)
     }
 
     @Test func `a pool that is full for a large audience wants a further connection`() throws {
-        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        let connections: ConnectionTable<StandInConnection> = core.makeConnections()
         defer { connections.deinitialize().deallocate() }
         connections[0].isServing = true
         connections[0].capacity = 10
         connections[0].inFlightCount = 5
-        desk.beginTurn()
+        core.beginTurn()
         // A prompt push goes, after which streams are kept.
         submit(1)
-        desk.takeSubmissions()
-        desk.pools[0].waiting.dispatches(at: desk.now.monotonic)
+        core.takeSubmissions()
+        core.pools[0].waiting.dispatches(at: core.now.monotonic)
         #expect(!isFull(connections))
-        desk.pools[0].waiting[isPatient: false].remove(1, desk.places)
+        core.pools[0].waiting[isPatient: false].remove(1, core.states)
         submit(2, isPatient: true)
-        desk.takeSubmissions()
+        core.takeSubmissions()
         #expect(isFull(connections))
         submit(1)
-        desk.takeSubmissions()
+        core.takeSubmissions()
         #expect(!isFull(connections), "the next one is prompt")
     }
 
@@ -193,99 +193,99 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     func `what comes when nothing is sent any more goes back`(phase: DeliveryPort.Phase) throws {
         submit(1, 2)
         port.enter(phase)
-        desk.beginTurn()
-        desk.takeSubmissions()
+        core.beginTurn()
+        core.takeSubmissions()
         let ends = outcomes()
         #expect(ends.map(\.slot) == [1, 2])
         #expect(ends.allSatisfy { $0.kind == .unprocessed })
-        desk.sendAgain(3, pool: 0, waitingSince: desk.now.monotonic)
+        core.sendAgain(3, pool: 0, waitingSince: core.now.monotonic)
         #expect(outcomes().map(\.kind) == [.unprocessed])
         #expect(waiting().isEmpty)
     }
 
     @Test func `a refused push is the next to be sent, eight times, and goes back then`() throws {
         submit(1, 2)
-        desk.beginTurn()
-        desk.takeSubmissions()
+        core.beginTurn()
+        core.takeSubmissions()
         let since = MonotonicTime(nanoseconds: 5)
         for _ in 0..<8 {
-            let first = desk.pools[0].waiting[isPatient: false].popLast(desk.places)
+            let first = core.pools[0].waiting[isPatient: false].popLast(core.states)
             #expect(first == 2)
-            desk.sendAgain(2, pool: 0, waitingSince: since)
+            core.sendAgain(2, pool: 0, waitingSince: since)
             #expect(waiting() == [2, 1])
-            let place = desk.places[2]
-            #expect(place.since == since)
-            _ = desk.pools[0].waiting[isPatient: false].popFirst(desk.places)
-            desk.pools[0].waiting.append(2, isPatient: false, desk.places)
+            let state = core.states[2]
+            #expect(state.since == since)
+            _ = core.pools[0].waiting[isPatient: false].popFirst(core.states)
+            core.pools[0].waiting.append(2, isPatient: false, core.states)
         }
-        desk.pools[0].waiting[isPatient: false].remove(2, desk.places)
+        core.pools[0].waiting[isPatient: false].remove(2, core.states)
         #expect(outcomes().isEmpty)
-        desk.sendAgain(2, pool: 0, waitingSince: since)
+        core.sendAgain(2, pool: 0, waitingSince: since)
         #expect(waiting() == [1])
         #expect(outcomes().map(\.kind) == [.unprocessed])
         // The next push in this slot is another one.
         submit(2)
-        desk.takeSubmissions()
-        desk.pools[0].waiting[isPatient: false].remove(2, desk.places)
-        desk.sendAgain(2, pool: 0, waitingSince: since)
+        core.takeSubmissions()
+        core.pools[0].waiting[isPatient: false].remove(2, core.states)
+        core.sendAgain(2, pool: 0, waitingSince: since)
         #expect(waiting() == [2, 1])
     }
 
     @Test func `only what has waited too long goes back`() throws {
-        desk.beginTurn()
+        core.beginTurn()
         submit(1, 2, 3)
-        desk.takeSubmissions()
-        let limit = desk.now.monotonic - .seconds(3600)
-        desk.places[1].since = limit - .seconds(1)
-        desk.places[2].since = limit
-        desk.places[3].since = limit + .seconds(1)
-        var next = [desk.nextGiveBack()]
-        desk.giveBackWaiting()
+        core.takeSubmissions()
+        let limit = core.now.monotonic - .seconds(3600)
+        core.states[1].since = limit - .seconds(1)
+        core.states[2].since = limit
+        core.states[3].since = limit + .seconds(1)
+        var next = [core.nextGiveBack()]
+        core.giveBackWaiting()
         let ends = outcomes()
         #expect(ends.map(\.slot) == [1, 2] && ends.allSatisfy { $0.kind == .unprocessed })
         #expect(waiting() == [3])
-        next.append(desk.nextGiveBack())
-        let now = desk.now.monotonic
+        next.append(core.nextGiveBack())
+        let now = core.now.monotonic
         #expect(next == [now - .seconds(1), now + .seconds(1)])
         // However short it has waited, when nothing is sent any more.
         port.enter(.draining)
-        desk.beginTurn()
-        desk.giveBackWaiting()
+        core.beginTurn()
+        core.giveBackWaiting()
         #expect(outcomes().map(\.slot) == [3])
     }
 
     @Test func `connections that have seen another key are left, and no other`() throws {
-        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        let connections: ConnectionTable<StandInConnection> = core.makeConnections()
         defer { connections.deinitialize().deallocate() }
-        desk.beginTurn()
-        desk.refreshTokens(for: connections)
+        core.beginTurn()
+        core.refreshTokens(for: connections)
         #expect(token == nil, "nothing is to be sent")
         submit(1)
-        desk.takeSubmissions()
-        desk.refreshTokens(for: connections)
+        core.takeSubmissions()
+        core.refreshTokens(for: connections)
         let token = try #require(token)
-        let (key, now) = (token.keyGeneration, desk.now.monotonic)
+        let (key, now) = (token.keyGeneration, core.now.monotonic)
         connections[0].shownTokens.show(key: key, generation: token.generation, at: now)
         connections[2].shownTokens.show(key: key + 1, generation: token.generation, at: now)
-        desk.refreshTokens(for: connections)
+        core.refreshTokens(for: connections)
         let areRetired = connections.indices.prefix(3).map { connections[$0].isRetired }
         #expect(areRetired == [false, false, true])
     }
 
     @Test func `a connection is not shown two provider tokens within 20 minutes`() throws {
-        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        let connections: ConnectionTable<StandInConnection> = core.makeConnections()
         defer { connections.deinitialize().deallocate() }
-        desk.beginTurn()
+        core.beginTurn()
         submit(1)
-        desk.takeSubmissions()
-        desk.refreshTokens(for: connections)
+        core.takeSubmissions()
+        core.refreshTokens(for: connections)
         let token = try #require(token)
-        for (place, minutes) in [0, 19, 22].enumerated() {
-            connections[place].shownTokens.show(
+        for (state, minutes) in [0, 19, 22].enumerated() {
+            connections[state].shownTokens.show(
                 key: token.keyGeneration, generation: token.generation - 1,
-                at: desk.now.monotonic - .seconds(60 * minutes))
+                at: core.now.monotonic - .seconds(60 * minutes))
         }
-        desk.refreshTokens(for: connections)
+        core.refreshTokens(for: connections)
         let areRetired = connections.indices.prefix(3).map { connections[$0].isRetired }
         #expect(areRetired == [true, true, false])
     }
@@ -293,13 +293,13 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     @Test func `a push refused for an old provider token is sent again with the newer one`()
         throws
     {
-        desk.beginTurn()
-        desk.pools[0].token = try tokens.current(now: desk.now)
+        core.beginTurn()
+        core.pools[0].token = try tokens.current(now: core.now)
         let token = try #require(token)
         var shown = ShownProviderTokens()
         for generation in [token.generation - 1, token.generation] {
             shown.show(
-                key: token.keyGeneration, generation: generation, at: desk.now.monotonic)
+                key: token.keyGeneration, generation: generation, at: core.now.monotonic)
         }
         #expect(rejected(403, #"{"reason":"ExpiredProviderToken"}"#, shown: shown))
         #expect(outcomes().isEmpty)
@@ -307,23 +307,23 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         // The newer one on a connection of its own.
         shown = ShownProviderTokens()
         shown.show(
-            key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
+            key: token.keyGeneration, generation: token.generation, at: core.now.monotonic)
         #expect(rejected(403, #"{"reason":"ExpiredProviderToken"}"#, shown: shown))
         #expect(outcomes().map(\.reason) == [.expiredProviderToken])
     }
 
     @Test func `a connection on which provider tokens change too often is kept`() throws {
-        desk.beginTurn()
+        core.beginTurn()
         #expect(!rejected(429, #"{"reason":"TooManyProviderTokenUpdates"}"#))
         #expect(outcomes().map(\.reason) == [.tooManyProviderTokenUpdates])
     }
 
     @Test func `an answer comes with all it said, and when it was asked for`() throws {
-        desk.places[3].since = MonotonicTime(nanoseconds: 99)
+        core.states[3].since = MonotonicTime(nanoseconds: 99)
         #expect(!rejected(410, #"{"reason":"Unregistered","timestamp":5}"#))
         #expect(!rejected(400, #"{"reason":"TooManyCooks"}"#))
-        desk.accepted(3)
-        desk.unknown(3)
+        core.accepted(3)
+        core.unknown(3)
         let ends = outcomes()
         #expect(ends.map(\.kind) == [.answered, .answered, .answered, .unknown])
         #expect(ends.map(\.status) == [410, 400, 200, 0])
@@ -337,23 +337,23 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     @Test func `only a token that APNs calls expired is renewed, and then the connection is left`()
         throws
     {
-        desk.beginTurn()
-        var old = desk.now
+        core.beginTurn()
+        var old = core.now
         old.monotonic = old.monotonic - .seconds(21 * 60)
-        desk.pools[0].token = try tokens.current(now: old)
+        core.pools[0].token = try tokens.current(now: old)
         let generation = try #require(token).generation
         for (status, reason) in [(UInt16(403), "InvalidProviderToken"), (503, "Shutdown")] {
             #expect(rejected(status, #"{"reason":"\#(reason)"}"#))
         }
         #expect(!rejected(503, #"{"reason":"ServiceUnavailable"}"#))
-        let now = desk.now
+        let now = core.now
         #expect(try tokens.current(now: now).generation == generation)
         #expect(rejected(403, #"{"reason":"ExpiredProviderToken"}"#))
         #expect(try tokens.current(now: now).generation == generation + 1)
     }
 
     @Test func `the planner is told what the open connections carry, and an eighth more`() throws {
-        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        let connections: ConnectionTable<StandInConnection> = core.makeConnections()
         defer { connections.deinitialize().deallocate() }
         let pool = PoolID(rawValue: 0)
         #expect(!isLast(connections))
@@ -366,7 +366,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         #expect(!isLast(connections))
         #expect(port.capacity(of: pool) == 337)
         port.enter(.draining)
-        desk.beginTurn()
+        core.beginTurn()
         connections[1].isVacant = false
         #expect(!isLast(connections))
         #expect(port.capacity(of: pool) == 0)
@@ -374,7 +374,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         submit(1)
         // What was handed over a moment ago still has no outcome.
         #expect(!isLast(connections))
-        desk.takeSubmissions()
+        core.takeSubmissions()
         #expect(isLast(connections))
         #expect(outcomes().map(\.slot) == [1])
     }
@@ -392,11 +392,12 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         let settings = PoolSettings(
             id: PoolID(rawValue: 0), host: "127.0.0.1", caFile: caFile, connections: 3...4,
             providerTokens: tokens, limits: limits)
-        #expect(ConnectionPool.placesNeeded(settings) == 9)
+        #expect(ConnectionPool.connectionsNeeded(settings) == 9)
         let log = ConnectionLog(
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, pool: "test")
         return ConnectionPool(
-            settings: settings, places: 0..<ConnectionPool.placesNeeded(settings), log: log,
+            settings: settings, connections: 0..<ConnectionPool.connectionsNeeded(settings),
+            log: log,
             at: start)
     }
 
@@ -467,10 +468,10 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         pool.sent(1)
         wants.append(pool.wantsConnections(at: idle))
         pool.returned(1)
-        let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 1)
-        defer { places.deallocate() }
-        places.initialize(to: SlotPlace())
-        pool.waiting.append(0, isPatient: true, places)
+        let states = UnsafeMutablePointer<SlotState>.allocate(capacity: 1)
+        defer { states.deallocate() }
+        states.initialize(to: SlotState())
+        pool.waiting.append(0, isPatient: true, states)
         wants.append(pool.wantsConnections(at: idle))
         #expect(wants == [true, false, true, true])
     }
@@ -478,9 +479,9 @@ private struct StandInConnection: PooledConnection, ~Copyable {
 
 @Suite struct `Lists of slots` {
     @Test func `lists of slots keep their order whatever is done to them`() {
-        let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 32)
-        defer { places.deallocate() }
-        places.initialize(repeating: SlotPlace(), count: 32)
+        let states = UnsafeMutablePointer<SlotState>.allocate(capacity: 32)
+        defer { states.deallocate() }
+        states.initialize(repeating: SlotState(), count: 32)
         var list = SlotList()
         var model: [PushSlot] = []
         var random = SplitMix64(seed: 7)
@@ -488,20 +489,20 @@ private struct StandInConnection: PooledConnection, ~Copyable {
             let slot = PushSlot(random.next(below: 32))
             switch random.next(below: 4) {
             case 0 where !model.contains(slot):
-                list.append(slot, places)
+                list.append(slot, states)
                 model.append(slot)
             case 1 where !model.contains(slot):
-                list.prepend(slot, places)
+                list.prepend(slot, states)
                 model.insert(slot, at: 0)
             case 2 where model.contains(slot):
-                list.remove(slot, places)
+                list.remove(slot, states)
                 model.removeAll { $0 == slot }
             case 3 where random.next(below: 2) == 0:
-                let taken = list.popFirst(places)
+                let taken = list.popFirst(states)
                 #expect(taken == model.first)
                 if taken != nil { model.removeFirst() }
             case 3:
-                let taken = list.popLast(places)
+                let taken = list.popLast(states)
                 #expect(taken == model.last)
                 _ = model.popLast()
             default: break

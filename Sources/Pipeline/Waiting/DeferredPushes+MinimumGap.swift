@@ -8,7 +8,7 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// Pacing: two pushes without a payload to one token are at least `planning.minimumGap` apart, and
+/// The minimum gap: two pushes without a payload to one token are at least `planning.minimumGap` apart, and
 /// the last of those that come meanwhile is sent when the gap is over.
 ///
 /// A gap that is longer than a push may be held is kept by one worker: the owner of the token's
@@ -34,13 +34,13 @@ extension DeferredPushes {
     ) -> Bool {
         let push = state.pushes[slot]
         // A further try is not a further push.
-        switch state.pacing.gap(of: push.route, coalescingKey: push.coalescingKey) {
+        switch state.tokenGaps.gap(of: push.route, coalescingKey: push.coalescingKey) {
         case .none: return false
         case .short(let gap):
             guard push.attempts == 0,
-                let until = state.pacing.nextSend(push.token, gap: gap, now: now.monotonic)
+                let until = state.tokenGaps.nextSend(push.token, gap: gap, now: now.monotonic)
             else { return false }
-            state.counters.pushesPaced += 1
+            state.counters.pushesHeldByGap += 1
             state.pushes.putBack(slot, until: until, now: now.monotonic, &state.tracker)
             deferIfTooLong(slot, until: until, &state, now: now)
         case .long:
@@ -50,8 +50,8 @@ extension DeferredPushes {
                 state.pushes.putBack(slot, until: now.monotonic, now: now.monotonic, &state.tracker)
                 return deferUntilSendable(slot, &state, now: now)
             }
-            if goesUnpaced(slot, state, now: now) {
-                if push.attempts == 0 { state.counters.pushesUnpaced += 1 }
+            if goesWithoutGap(slot, state, now: now) {
+                if push.attempts == 0 { state.counters.pushesWithoutGap += 1 }
                 state.pushes.withdrawAnnouncement(of: slot)
                 return false
             }
@@ -67,8 +67,8 @@ extension DeferredPushes {
         _ slot: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
         var isAnnounced = false
-        state.pushes.forEachClaim(of: slot) { hold in
-            guard let row = table.row(of: hold) else { return }
+        state.pushes.forEachClaim(of: slot) { claim in
+            guard let row = table.row(of: claim) else { return }
             let left = table.announcedUntil(row) - now.monotonic
             if left >= Self.timeToSend { isAnnounced = true }
         }
@@ -77,31 +77,31 @@ extension DeferredPushes {
 
     /// APNs has answered, and not accepted the push: what waits in its rows keeps no distance to it.
     @inline(never)
-    mutating func pacedPushFailed(_ slot: UInt32, _ state: borrowing PipelineState) {
+    mutating func pushWithGapFailed(_ slot: UInt32, _ state: borrowing PipelineState) {
         var rows: [UInt32] = []
-        state.pushes.forEachClaim(of: slot) { hold in
-            if let row = table.row(of: hold), !table.isTaken(row) { rows.append(row) }
+        state.pushes.forEachClaim(of: slot) { claim in
+            if let row = table.row(of: claim), !table.isTaken(row) { rows.append(row) }
         }
         for row in rows { table.withdraw(row) }
     }
 
     /// APNs has accepted a push without a payload: the gap to the next one begins.
     @inline(never)
-    mutating func pacedPushAccepted(
+    mutating func pushWithGapAccepted(
         _ push: PushTable.AcceptedPush, _ state: inout PipelineState, now: Now
     ) {
         let route = push.route
-        switch state.pacing.gap(of: route, coalescingKey: 0) {
+        switch state.tokenGaps.gap(of: route, coalescingKey: 0) {
         case .none: return
-        case .short: state.pacing.sent(push.token, now: now.monotonic)
+        case .short: state.tokenGaps.sent(push.token, now: now.monotonic)
         case .long(let gap):
             // The token as it was sent: the audience may have forgotten it.
             let token = UnsafeRawBufferPointer(state.slab.token(push.slot))
             var rows: [UInt32] = []
             table.forEachRow(route: route, token: token, coalescingKey: 0) { rows.append($0) }
             var answered: [UInt32] = []
-            state.pushes.forEachClaim(of: push.slot) { hold in
-                if let row = table.row(of: hold) { answered.append(row) }
+            state.pushes.forEachClaim(of: push.slot) { claim in
+                if let row = table.row(of: claim) { answered.append(row) }
             }
             let hasRoom = table.sentCount < state.settings.live.deferredMax
             if !hasRoom { state.counters.gapsForgotten += 1 }
@@ -118,7 +118,7 @@ extension DeferredPushes {
 
     // MARK: Rows
 
-    /// What a row of a paced route must do before its push is made.
+    /// What a row of a route with a minimum gap must do before its push is made.
     enum Step {
         case makePush
         /// It waits, for the gap or for its announcement.
@@ -126,14 +126,14 @@ extension DeferredPushes {
     }
 
     /// Lets a row whose time has come wait for the gap, or announces its push.
-    mutating func pace(
+    mutating func keepGap(
         _ row: UInt32, gap: Duration, _ state: inout PipelineState, now: Now
     ) -> Step {
         if table.isAnnounced(row), table.announcedUntil(row) - now.monotonic >= Self.timeToSend {
             return .makePush
         }
         if let end = gapEnd(row, gap), !table.isAnnounced(row), end > now.monotonic {
-            state.counters.pushesPaced += 1
+            state.counters.pushesHeldByGap += 1
             table.postpone(row, until: end)
             return .wait
         }
@@ -146,8 +146,8 @@ extension DeferredPushes {
 
     /// Kafka has the announcement of this row's push. It does not count where the row has written
     /// another record since.
-    mutating func announced(_ hold: OffsetClaim, ticket: UInt64) {
-        guard let row = table.row(of: hold), table.isAnnouncing(row),
+    mutating func announced(_ claim: OffsetClaim, ticket: UInt64) {
+        guard let row = table.row(of: claim), table.isAnnouncing(row),
             table.isLatest(ticket, of: row)
         else { return }
         announcements.acknowledged(writtenAt: table.announcedAt(row))
@@ -155,8 +155,8 @@ extension DeferredPushes {
     }
 
     /// Kafka will not have it: the row has changed since.
-    mutating func notAnnounced(_ hold: OffsetClaim, ticket: UInt64) {
-        if let row = table.row(of: hold), table.isLatest(ticket, of: row) { table.withdraw(row) }
+    mutating func notAnnounced(_ claim: OffsetClaim, ticket: UInt64) {
+        if let row = table.row(of: claim), table.isLatest(ticket, of: row) { table.withdraw(row) }
     }
 
     /// Takes over what a record says of the last push. The clock of who wrote it may be ahead of this
@@ -170,7 +170,7 @@ extension DeferredPushes {
                 record.instant(sentAt, now: now), now.monotonic + Self.announcedFor)
         }
         guard push.isSent, push.payload == nil else { return }
-        let gap = state.pacing.longGap(of: tokenKey.route, coalescingKey: 0) ?? .zero
+        let gap = state.tokenGaps.longGap(of: tokenKey.route, coalescingKey: 0) ?? .zero
         content.isSent = true
         content.push.notBefore = max(content.sentAt, now.monotonic - gap) + gap
         content.push.expiresAt = content.push.notBefore
@@ -210,7 +210,7 @@ extension DeferredPushes {
     ) {
         // What was announced is not sent after all.
         if table.isAnnounced(row) { table.withdraw(row) }
-        let gap = state.pacing.longGap(
+        let gap = state.tokenGaps.longGap(
             of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
         guard let gap, let end = gapEnd(row, gap), end > now.monotonic else {
             return table.drop(row, &state.tracker)
@@ -228,7 +228,7 @@ extension DeferredPushes {
     func mustSayWhenSent(
         _ row: UInt32, _ state: borrowing PipelineState, now: Now
     ) -> Bool {
-        let gap = state.pacing.longGap(
+        let gap = state.tokenGaps.longGap(
             of: table.route(of: row), coalescingKey: table.coalescingKey(of: row))
         guard let gap, gap > Self.unsaidMax, let end = gapEnd(row, gap) else { return false }
         return end > now.monotonic

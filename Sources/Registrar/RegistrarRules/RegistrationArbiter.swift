@@ -13,7 +13,7 @@ package import RecordFormats
 /// the order of the log. A replica that has lost a partition without knowing it can write a record
 /// all the same; the owner, which follows its partitions, sees by `Ownership` that it does not stand,
 /// and writes the newer one, or its removal, again.
-package struct RegistrationDesk {
+package struct RegistrationArbiter {
     package typealias RequestID = UInt64
     package typealias Ticket = UInt64
 

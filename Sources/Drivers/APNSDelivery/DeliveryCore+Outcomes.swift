@@ -6,20 +6,20 @@ internal import Logging
 internal import PushModel
 
 /// Gives pushes their outcomes, or queues them again.
-extension DeliveryDesk {
+extension DeliveryCore {
     /// A push that had to be queued again more often than this goes back to the planner.
     private static let resendsMax = 8
 
     mutating func accepted(_ slot: PushSlot) {
         outcomes.append(
             PushOutcome(
-                slot: slot, kind: .answered, status: 200, sentAt: places[Int(slot)].since))
+                slot: slot, kind: .answered, status: 200, sentAt: states[Int(slot)].since))
     }
 
     /// - Parameter slot: an accepted push; of those that were answered together, any one.
     mutating func noteAnswerTime(of slot: PushSlot, pool: Int) {
-        assert(places[Int(slot)].since <= now.monotonic, "answered before it was sent")
-        let time = now.monotonic - places[Int(slot)].since
+        assert(states[Int(slot)].since <= now.monotonic, "answered before it was sent")
+        let time = now.monotonic - states[Int(slot)].since
         pools[pool].sizing.accepted(after: time)
         pools[pool].outliers.accepted(after: time)
     }
@@ -27,7 +27,7 @@ extension DeliveryDesk {
     /// Ends a push that was sent and not answered: its fate is unknown.
     /// - Parameter isOutlier: whether that is its connection's fault alone.
     mutating func unknown(_ slot: PushSlot, isOutlier: Bool = false) {
-        var outcome = PushOutcome(slot: slot, kind: .unknown, sentAt: places[Int(slot)].since)
+        var outcome = PushOutcome(slot: slot, kind: .unknown, sentAt: states[Int(slot)].since)
         outcome.isOutlier = isOutlier
         outcomes.append(outcome)
     }
@@ -44,10 +44,10 @@ extension DeliveryDesk {
 
     /// Handles an answer other than 200. It becomes the push's outcome, unless APNs refused the
     /// provider token and a newer one exists: then the push is sent again with that.
-    /// - Parameter index: the place of the connection that it came on.
+    /// - Parameter index: the index of the connection that it came on.
     mutating func rejected<Connection: PooledConnection & ~Copyable>(
         _ slot: PushSlot, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody,
-        on index: Int, of connections: ConnectionPlaces<Connection>
+        on index: Int, of connections: ConnectionTable<Connection>
     ) -> AnswerEffect {
         let pool = connections[index].pool
         let shown = connections[index].shownTokens
@@ -68,7 +68,7 @@ extension DeliveryDesk {
                 at: now.monotonic)
         }
         if row.connection == .retireAndRenew, hasNewerToken(pool, shown) {
-            sendAgain(slot, pool: pool, waitingSince: places[Int(slot)].takenAt)
+            sendAgain(slot, pool: pool, waitingSince: states[Int(slot)].takenAt)
             return effect
         }
         if row.push == .openPoolBreaker, status == 403, let key = shown.key {
@@ -78,7 +78,7 @@ extension DeliveryDesk {
             slot: slot, kind: .answered, status: status, reason: body.reason,
             apnsTimestamp: body.timestamp?.milliseconds ?? -1,
             retryAfterSeconds: retryAfterSeconds,
-            sentAt: places[Int(slot)].since)
+            sentAt: states[Int(slot)].since)
         outcome.isOutlier = isOutlier
         outcomes.append(outcome)
         return effect
@@ -97,14 +97,14 @@ extension DeliveryDesk {
     /// Puts a push that was provably not processed back at the head of its list.
     /// - Parameter since: the time from which the push counts as waiting.
     mutating func sendAgain(_ slot: PushSlot, pool: Int, waitingSince since: MonotonicTime) {
-        let place = places + Int(slot)
-        place.pointee.resends += 1
-        guard phase == .running, place.pointee.resends <= Self.resendsMax else {
+        let state = states + Int(slot)
+        state.pointee.resends += 1
+        guard phase == .running, state.pointee.resends <= Self.resendsMax else {
             outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
             return
         }
-        place.pointee.since = since
-        pools[pool].waiting.prepend(slot, places)
+        state.pointee.since = since
+        pools[pool].waiting.prepend(slot, states)
     }
 
     /// Whether a newer provider token exists than those that APNs has called expired on a

@@ -10,8 +10,8 @@ internal import Testing
 @testable internal import Pipeline
 
 /// Pushes without a payload to one token are at least `minimumGap` apart, whoever sends them.
-@Suite struct `Pacing by the owner of the token's partition` {
-    private typealias Worker = PacedWorker
+@Suite struct `The minimum gap, kept by the owner of the token's partition` {
+    private typealias Worker = GapWorker
 
     private let worker = Worker()
 
@@ -245,7 +245,7 @@ internal import Testing
             #expect(worker.deliver() == 1)
         }
         let next = Worker(at: worker.pipeline.now, log: worker.deferred.log) { $0.deferredMax = 1 }
-        #expect(next.pipeline.load.pacedTokens == 1)
+        #expect(next.pipeline.load.tokensWithinGap == 1)
         #expect(next.pipeline.counters.gapsForgotten == 2)
         worker.pipeline.event("door")
         #expect(worker.pipeline.take().isEmpty)
@@ -481,7 +481,7 @@ internal import Testing
     }
 }
 
-@Suite struct `Pacing in memory` {
+@Suite struct `The minimum gap in memory` {
     private let pipeline = PipelineFixture { settings in
         settings.holdMax = .seconds(10)
         settings.registrationGrace = .zero
@@ -505,7 +505,7 @@ internal import Testing
         pipeline.pass(.milliseconds(5))
         #expect(pipeline.deliverAll().count == 1)
         #expect(pipeline.takeRecords().isEmpty)
-        #expect(pipeline.counters.pushesPaced == 1)
+        #expect(pipeline.counters.pushesHeldByGap == 1)
     }
 
     @Test func `it counts from the answer, not from the hand-over`() {

@@ -5,7 +5,7 @@ package import Ledger
 internal import Planning
 package import PushModel
 
-/// Pacing: when the token of a row was last sent a push, so that the next one keeps its distance.
+/// The minimum gap: when the token of a row was last sent a push, so that the next one keeps its distance.
 ///
 /// Before a push is handed over its record says so, with a time by which it has been. A worker that
 /// takes the partition over counts the gap from that time, whatever has become of the push. When it
@@ -51,7 +51,7 @@ extension DeferredTable {
 
     /// Whether a record of this assignment's announces a push of which nobody knows that it was sent.
     package func isOverstated(_ assignment: AssignmentID) -> Bool {
-        overstatedRows.contains { rows[Int($0)].hold.epoch == assignment.epoch }
+        overstatedRows.contains { rows[Int($0)].claim.epoch == assignment.epoch }
     }
 
     /// The gaps have changed: what waits for the end of one is looked at again. A row that waits for
@@ -126,7 +126,7 @@ extension DeferredTable {
         switch rows[number].state {
         case .taken where isAnswered:
             // The push gives its claim back; the row needs one of its own.
-            tracker.retain(rows[number].hold)
+            tracker.retain(rows[number].claim)
             owesNothing(row, until: gapEnd)
             return true
         case .waiting, .ready, .announcing:

@@ -9,8 +9,8 @@ internal import PushModel
 ///
 /// A gap that a push may be held for is kept in the memory of the worker that sends: it is exact as long as
 /// one worker sends to the token. A longer one is kept by the owner of the token's partition of
-/// `deferred`, which alone sends such pushes: see `DeferredPushes+Pacing`.
-struct Pacing: ~Copyable {
+/// `deferred`, which alone sends such pushes: see `DeferredPushes+MinimumGap`.
+struct TokenGaps: ~Copyable {
     /// Whether any route has a gap.
     private(set) var isOn = false
     private var gaps: [Duration]

@@ -5,7 +5,7 @@ internal import Nghttp2
 
 /// Holds one connection's requests from their headers to the end of their streams. It enforces the
 /// stream limit, judges headers as they arrive, and lists complete requests.
-final class RequestDesk: ServerRequests {
+final class OpenRequests: ServerRequests {
     /// The requests, indexed by the numbers that the session passes back.
     private(set) var requests: [PendingRequest] = []
     private var vacant: [Int] = []
