@@ -246,11 +246,11 @@ internal import Testing
             $0.eventToAccepted = accepted(100, late: 100)
         }
         #expect(past.isEmpty)
-        let waiting = problem {
+        let kept = problem {
             $0.promptTypes = [.widgets]
             $0.eventToAccepted = accepted(0, late: 100)
         }
-        #expect(waiting.isEmpty, "controls are meant to wait")
+        #expect(kept.isEmpty, "controls are meant to wait")
         let waiting = problem { $0.oldestWaiting = .seconds(50) }
         #expect(waiting.hasPrefix("warning: The oldest push that waits is of an event 50 s ago."))
         #expect(problem { $0.oldestWaiting = .seconds(39) }.isEmpty)

@@ -12,14 +12,14 @@ internal import Testing
     private var waiting = WaitingPushes()
     private let now = MonotonicTime(nanoseconds: 1_000_000_000)
 
-    init() { places.initialize(repeating: SlotState(), count: 256) }
+    init() { states.initialize(repeating: SlotState(), count: 256) }
 
-    deinit { places.deallocate() }
+    deinit { states.deallocate() }
 
     private func append(_ slots: Range<PushSlot>, isPatient: Bool) {
         for slot in slots {
-            places[Int(slot)].isPatient = isPatient
-            waiting.append(slot, isPatient: isPatient, places)
+            states[Int(slot)].isPatient = isPatient
+            waiting.append(slot, isPatient: isPatient, states)
         }
     }
 
@@ -33,7 +33,7 @@ internal import Testing
         for part in SendingPart.allCases {
             let left = waiting.isKeptBack(part, at: now) ? kept : 0
             while waiting.most(of: part) > 0, sent.count < streams - left {
-                sent.append(waiting[isPatient: part.isPatient].popFirst(places)!)
+                sent.append(waiting[isPatient: part.isPatient].popFirst(states)!)
                 waiting.sent(1, of: part)
             }
         }
@@ -51,9 +51,9 @@ internal import Testing
     @Test func `pushes that were refused go first among those like them`() {
         append(1..<3, isPatient: true)
         append(4..<6, isPatient: false)
-        places[0].isPatient = true
-        waiting.prepend(0, places)
-        waiting.prepend(3, places)
+        states[0].isPatient = true
+        waiting.prepend(0, states)
+        waiting.prepend(3, states)
         #expect(send(6) == [3, 4, 5, 0, 1, 2])
     }
 
