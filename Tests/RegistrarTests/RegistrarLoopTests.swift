@@ -138,7 +138,7 @@ import Testing
         fixture.turn()
         let answer = try await fixture.remove()
         let write = try #require(kafka.written.last)
-        #expect(write.value == nil && write.tokenClass == nil && write.partition == 0)
+        #expect(write.value == nil && write.tokenClass == .controls && write.partition == 0)
         #expect(write.key == RegistrarLoopFixture.key.recordKey(handler: "Garage"))
         try fixture.acknowledgeLast(at: 100)
         #expect(await answer.value == .removed)

@@ -11,7 +11,7 @@ extension RecordFormat {
         RecordFormat(
             "restriction", title: "Restriction",
             """
-            What an operator has paused, dropped or limited: the value of a record of the controls \
+            What an operator has paused, dropped or limited: the value of a record of the restrictions \
             topic. The key says of what: `app/NAME`, `class/CLASS`, `app/NAME/class/CLASS`, \
             `app/NAME/subject/SUBJECT` or `topic/NAME`. A null value lifts it. Only `drop` is for \
             subjects, and `limit` is for apps and classes.

@@ -67,7 +67,7 @@ package struct FanOutTable: ~Copyable {
     /// Fan-outs that take turns, oldest first.
     private var order: [Int] = []
     private var turn = 0
-    /// Whether fan-outs that have a pace wait, whatever they may visit.
+    /// Whether fan-outs that are spread wait, whatever they may visit.
     package var standsStill = false
     private var claimPool = ClaimPool()
     /// The fan-outs of each subject, in the order in which they began.
