@@ -95,7 +95,9 @@ struct PipelineBench: ~Copyable {
         RegistrationEncoder.key(registration).withUnsafeBytes { key in
             RegistrationEncoder.value(registration).withUnsafeBytes { value in
                 _ = pipeline.registrationRecord(
-                    key: key, value: value, timestamp: now.wall, partition: 0, offset: 0, now: now)
+                    TableRecord(
+                        key: key, value: value, timestamp: now.wall, partition: 0, offset: 0),
+                    now: now)
             }
         }
     }
@@ -122,8 +124,9 @@ struct PipelineBench: ~Copyable {
         subjects[position].withUnsafeBytes { key in
             traceparent.withUnsafeBytes { traceparent in
                 pipeline.eventRecord(
-                    EventRecord(binding: 0, key: key, value: nil, timestamp: now.wall),
-                    of: assignment, offset: offset, now: now
+                    EventRecord(
+                        binding: 0, key: key, value: nil, timestamp: now.wall, offset: offset),
+                    of: assignment, now: now
                 ) { _ in traceparent.isEmpty ? nil : traceparent }
             }
         }
