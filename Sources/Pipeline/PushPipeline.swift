@@ -206,7 +206,7 @@ package struct PushPipeline: ~Copyable {
         _ record: EventRecord, of id: AssignmentID, now: Now, header: EventRecord.HeaderLookup,
         headers: () -> [(name: String, value: [UInt8])] = { [] }
     ) {
-        fanOut.prefetchSubjects(&state)
+        if !fanOut.prefetched.isEmpty { fanOut.prefetchSubjects(&state) }
         state.countRead()
         let position = state.tracker.received(id, offset: record.offset, now: now.monotonic)
         let read = RecordRead(id: id, position: position, now: now)
