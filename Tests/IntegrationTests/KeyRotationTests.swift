@@ -61,7 +61,10 @@ struct `The rotation of a worker's signing key` {
         // APNs does not know the new key yet.
         try secret.replace(with: [.home, .homeNext])
         try await fleet.eventually("the refusal of the new key") {
-            worker.output.contains("APNs refuses another signing key (403 InvalidProviderToken)")
+            worker.output.split(separator: "\n").contains {
+                $0.contains("APNs refuses another signing key")
+                    && $0.contains("403 InvalidProviderToken")
+            }
         }
         try await expectKey(.home, of: token, fleet)
 
