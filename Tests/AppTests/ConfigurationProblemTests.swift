@@ -231,7 +231,8 @@ import Worker
         #expect(
             problems(without: ["APNS_CREDENTIALS_HOME_KEY"]) == [
                 home + "keyFile: is missing; "
-                    + "set one of keyFile, keyFolder and LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY"
+                    + "set one of keyFile, keyFolder, providerTokenFile and "
+                    + "LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY"
             ])
         #expect(
             problems(in: "apns: {credentials: {home: {environments: []}}}") == [
@@ -248,6 +249,9 @@ import Worker
         ("nextKeyID: BBBBBBBBBB", "nextKeyID", "is set without nextKeyFile"),
         ("keyFolder: /tmp/nowhere", "keyFolder", "is set, and so is key"),
         ("keyFolder: /tmp/nowhere", "keyFolder", "is no folder that can be read"),
+        ("providerTokenFile: token", "providerTokenFile", "is set, and so is key"),
+        ("providerTokenFile: token, keyFile: key.p8", "keyFile", "and so is providerTokenFile"),
+        ("providerTokenFile: /tmp/none", "providerTokenFile", "which does not exist"),
     ])
     func `a key and its identifier go together`(line: String, key: String, wrong: String) {
         let found = problems(
@@ -256,6 +260,21 @@ import Worker
         #expect(
             found.contains { $0.hasPrefix("apns.credentials.home.\(key)") && $0.contains(wrong) },
             "\(found)")
+    }
+
+    @Test(arguments: ["keyID: BBBBBBBBBB", "nextKeyFile: next.p8", "nextKeyID: BBBBBBBBBB"])
+    func `a provider token of another service has no key beside it`(line: String) {
+        let key = line.prefix { $0 != ":" }
+        let found = problems(
+            in: "apns: {credentials: {home: {providerTokenFile: token, \(line)}}}",
+            without: ["APNS_CREDENTIALS_HOME_KEY", "APNS_CREDENTIALS_HOME_KEYID"])
+        #expect(
+            found.contains {
+                $0.hasPrefix("apns.credentials.home.\(key)")
+                    && $0.contains(
+                        "is set, and so is providerTokenFile; leave it out: each provider token "
+                            + "names the key that has signed it")
+            }, "\(found)")
     }
 
     @Test func `the files are there, readable, and a key is not everyone's to replace`() throws {

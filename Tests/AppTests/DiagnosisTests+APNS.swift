@@ -120,6 +120,34 @@ extension `The diagnosis of a worker` {
                 "warning: The signing key of credential home in production has lost its file"))
     }
 
+    @Test(
+        arguments: [
+            (Duration.seconds(1200), false, nil),
+            (
+                .seconds(52 * 60), false,
+                "warning: The provider token of credential home in production is 52 min old, and APNs refuses"
+            ),
+            (
+                .seconds(60 * 60), true,
+                "error: The provider token of credential home in production is 60 min old, and APNs refuses it "
+                    + "after an hour: nothing is sent with it. See why the service"
+            ),
+            (.seconds(-300), false, "production was made 5 min in the future. Compare the clock"),
+            (.seconds(60), true, "warning: The file with the provider token of credential home"),
+        ] as [(Duration, Bool, String?)])
+    func `a provider token of another service is told when it is too old or its file unusable`(
+        age: Duration, isGone: Bool, expected: String?
+    ) {
+        var pool = pool
+        (pool.isTokenReady, pool.providerTokenAge, pool.isKeyGone) = (true, age, isGone)
+        guard let expected else {
+            return #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
+        }
+        let text = problem { $0.pools = [pool] }
+        #expect(text.contains(expected), "\(text)")
+        #expect(diagnosis { $0.pools = [pool] }.problems.count == 1)
+    }
+
     private var pool: WorkerStatus.Pool {
         WorkerStatus.Pool(
             credential: "home", environment: .production, endpoint: "api.push.apple.com:443")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import Foundation
 internal import PushModel
 internal import Testing
@@ -94,5 +95,34 @@ internal import Testing
         let empty = look { $0.keyFolder = folder.path }
         #expect(empty.problems.count == 1)
         #expect(empty.problems[0].contains("AuthKey_XXXXXXXXXX.p8"))
+    }
+
+    @Test
+    func `provider tokens in files have their key's ID, and must be of the credential's team`()
+        throws
+    {
+        let parts = [
+            #"{"alg":"ES256","kid":"HOMEKEY001"}"#, #"{"iss":"HOMETEAM01","iat":1763712000}"#,
+        ]
+        let text =
+            (parts.map { Array($0.utf8) } + [Array(repeating: 7, count: 64)])
+            .map(Base64URL.encode).joined(separator: ".")
+        let file = try write("token", text + "\r\n")
+        let home = look {
+            $0.providerTokenFile = file
+            $0.team = "HOMETEAM01"
+        }
+        #expect(home.problems.isEmpty && home.keys.map(\.keyID) == ["HOMEKEY001"])
+        #expect(home.keys[0].pem == Secret(text), "without the end of the line")
+        #expect(try home.keys[0].key(team: "HOMETEAM01").ready?.keyID == "HOMEKEY001")
+        let other = look {
+            $0.providerTokenFile = file
+            $0.team = "OTHERTEAM1"
+        }
+        #expect(other.keys.isEmpty)
+        #expect(other.problems[0].hasSuffix("of team HOMETEAM01, and the credential of OTHERTEAM1"))
+        let large = try write("large", String(repeating: "a", count: 100_000))
+        let refused = look { $0.providerTokenFile = large }
+        #expect(refused.keys.isEmpty && refused.problems[0].contains("cannot be read"))
     }
 }

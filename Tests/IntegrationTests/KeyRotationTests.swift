@@ -112,7 +112,44 @@ struct `The rotation of a worker's signing key` {
         #expect(worker.output.contains("APNs accepts another signing key"))
     }
 
+    @Test(arguments: transports)
+    func `a worker without a key sends with the provider tokens that another service renews`(
+        transport: String
+    ) async throws {
+        let fleet = try await Fleet(TestPlan(workers: 0, transport: transport))
+        defer { fleet.end() }
+        let file = fleet.directory.appending(path: "provider-token")
+        let old = try SigningTeam.home.providerToken(age: .seconds(25 * 60))
+        try old.write(to: file, atomically: true, encoding: .utf8)
+        try Self.use("providerTokenFile: \(file.path)", of: fleet)
+        let worker = try fleet.startWorker()
+        let token = TestToken()
+        try fleet.register(.controls([token], show: ["door"]))
+        try await fleet.registrationsApplied()
+        try await fleet.change("door", heardBy: token)
+        #expect(fleet.requests(for: token).last?["authorization"] == "bearer \(old)")
+
+        let new = try SigningTeam.home.providerToken(age: .zero)
+        try new.write(to: file, atomically: true, encoding: .utf8)
+        try await fleet.eventually("the acceptance of the new token") {
+            worker.output.split(separator: "\n").contains {
+                $0.contains("APNs accepts another signing key") && $0.contains("production")
+            }
+        }
+        try await fleet.change("door", heardBy: token)
+        #expect(fleet.requests(for: token).last?["authorization"] == "bearer \(new)")
+
+        let refused = fleet.requests(for: token).filter { $0.answer.status != 200 }
+        #expect(refused.isEmpty)
+        #expect(!worker.output.contains(old.suffix(40)) && !worker.output.contains(new.suffix(40)))
+    }
+
     private static func useFolder(_ folder: URL, of fleet: Fleet) throws {
+        try use("keyFolder: \(folder.path)", of: fleet)
+    }
+
+    /// Replaces the key of the credential `home`.
+    private static func use(_ key: String, of fleet: Fleet) throws {
         let text = try String(contentsOf: fleet.configurationFile, encoding: .utf8)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).compactMap {
             line -> String? in
@@ -120,7 +157,7 @@ struct `The rotation of a worker's signing key` {
             guard line.contains("keyFile:"), line.contains(SigningTeam.home.keyID) else {
                 return String(line)
             }
-            return "      keyFolder: \(folder.path)"
+            return "      \(key)"
         }
         try lines.joined(separator: "\n")
             .write(to: fleet.configurationFile, atomically: true, encoding: .utf8)

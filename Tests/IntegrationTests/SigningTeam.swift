@@ -4,6 +4,7 @@
 import APNSSimulator
 import Foundation
 import OpenSSL
+import PushModel
 
 /// A developer team with one key and its apps, made once for all tests.
 struct SigningTeam: Sendable {
@@ -37,6 +38,18 @@ struct SigningTeam: Sendable {
 
     var simulatorApps: [SimulatorApp] {
         apps.map { SimulatorApp(bundleID: $0, teamID: teamID) }
+    }
+
+    /// A provider token as another service would sign it.
+    /// - Parameter age: the time since its `iat`.
+    func providerToken(age: Duration) throws -> String {
+        let issuedAt = Int64(Date().timeIntervalSince1970) - age.components.seconds
+        let parts = [
+            #"{"alg":"ES256","kid":"\#(keyID)"}"#, #"{"iss":"\#(teamID)","iat":\#(issuedAt)}"#,
+        ]
+        let signed = parts.map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
+        let signature = try ES256Key(pem: privatePEM).sign(signed.utf8)
+        return "\(signed).\(Base64URL.encode(signature))"
     }
 }
 

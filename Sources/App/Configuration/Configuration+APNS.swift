@@ -38,14 +38,16 @@ extension Configuration.APNS {
         package var team = ""
         /// The key ID; if nil, the name of the key's file contains it.
         package var keyID: String?
-        /// The key's .p8 file. Exactly one of `keyFile`, `keyFolder` and `key` is set. Paths are
-        /// relative to the configuration file's folder.
+        /// The key's .p8 file. Exactly one of `keyFile`, `keyFolder`, `providerTokenFile` and `key` is
+        /// set. Paths are relative to the configuration file's folder.
         package var keyFile: String?
         package var keyFolder: String?
         /// The file of a key that will replace the one of `keyFile` or `key`. It need not exist
         /// yet.
         package var nextKeyFile: String?
         package var nextKeyID: String?
+        /// The file of a provider token that another service renews.
+        package var providerTokenFile: String?
         /// The text of a .p8 file, which only the environment can supply.
         package var key: Secret?
         /// The bundle identifiers of the apps that the credential signs for; at least one.

@@ -117,6 +117,11 @@ extension Configuration.APNS.Credential {
                 "nextKeyID", \.nextKeyID, tenCharacters,
                 "Its identifier, where its file is not named for it."),
             .optional(
+                "providerTokenFile", \.providerTokenFile, .file,
+                "Instead of a key: a file with a provider token (a JWT) that another service signs and "
+                    + "renews, every 45 minutes or so. A new one is tried within seconds, and used as "
+                    + "soon as APNs accepts it; one of an hour is not sent."),
+            .optional(
                 "key", \.key, .variable("the text of a .p8 file"),
                 "The text of the .p8 file, where there is no file. Only as an environment "
                     + "variable."),

@@ -34,9 +34,14 @@ extension Configuration {
         of credential: APNS.Credential, _ path: [String], _ reader: inout SettingReader
     ) {
         let sources =
-            [("keyFile", credential.keyFile), ("keyFolder", credential.keyFolder)]
+            [
+                ("keyFile", credential.keyFile), ("keyFolder", credential.keyFolder),
+                ("providerTokenFile", credential.providerTokenFile),
+            ]
             .filter { $0.1 != nil }.map(\.0) + (credential.key == nil ? [] : ["key"])
-        let places = ["key", "keyFile", "keyFolder", "keyID", "nextKeyFile", "nextKeyID"]
+        let places = [
+            "key", "keyFile", "keyFolder", "keyID", "nextKeyFile", "nextKeyID", "providerTokenFile",
+        ]
         guard places.allSatisfy({ reader.isSound(path + [$0]) }) else { return }
         if sources.count != 1 {
             let variable = EnvironmentVariables.name(of: path + ["key"])
@@ -44,8 +49,9 @@ extension Configuration {
             reader.report(
                 path + [sources.first ?? "keyFile"],
                 wrong: isMissing ? "is missing" : "is set, and so is \(sources[1])",
-                remedy: "set one of keyFile, keyFolder and \(variable)")
+                remedy: "set one of keyFile, keyFolder, providerTokenFile and \(variable)")
         }
+        if sources == ["providerTokenFile"] { return checkNoKey(of: credential, path, &reader) }
         if credential.keyFolder == nil {
             check(credential.keyID, "keyID", of: credential.keyFile, path, &reader)
         }
@@ -60,6 +66,20 @@ extension Configuration {
             reader.report(
                 path + ["nextKeyID"], wrong: "is set without nextKeyFile",
                 remedy: "name the key's file, or leave it out")
+        }
+    }
+
+    /// Checks that nothing is said of a key where only its provider tokens are known.
+    private func checkNoKey(
+        of credential: APNS.Credential, _ path: [String], _ reader: inout SettingReader
+    ) {
+        for (name, value) in [
+            ("keyID", credential.keyID), ("nextKeyFile", credential.nextKeyFile),
+            ("nextKeyID", credential.nextKeyID),
+        ] where value != nil {
+            reader.report(
+                path + [name], wrong: "is set, and so is providerTokenFile",
+                remedy: "leave it out: each provider token names the key that has signed it")
         }
     }
 
@@ -123,6 +143,7 @@ extension Configuration {
         for (name, credential) in apns.credentials.sorted(by: { $0.key < $1.key }) {
             let path = ["apns", "credentials", name]
             files.append((path + ["keyFile"], credential.keyFile, true))
+            files.append((path + ["providerTokenFile"], credential.providerTokenFile, true))
             if let next = credential.nextKeyFile, FileManager.default.fileExists(atPath: next) {
                 files.append((path + ["nextKeyFile"], next, true))
             }

@@ -71,6 +71,19 @@ extension Configuration {
         key stays in use; while it is refused the log says so, and it is tried again. Of several keys
         that are there when a worker starts, it begins with the one that `keyID` names, otherwise
         with the newest file, and turns to another when APNs refuses that one.
+
+        **Provider tokens made elsewhere.** With `providerTokenFile` a worker has no key: another service
+        holds the `.p8`, and writes a provider token (a JWT with `alg` ES256, `kid`, `iss` and `iat`)
+        into the file every 45 minutes or so, best by renaming a new file over the old one. A worker
+        treats it as a new key: it looks every 5 s, tries a token of a later `iat` by one push to a token
+        that nobody has, and uses it once APNs accepts it. APNs wants 20 minutes between two tokens and
+        refuses one of an hour, so a token stays in use for 20 minutes, whatever comes, unless APNs
+        refuses it; `check` and `status` warn of one of 50 minutes, and one of 59 is not sent any more:
+        its pushes wait. The file is as secret as a key for that hour.
+
+        **Two senders of one team** share Apple's limit on provider tokens, and a key that one of them
+        leaks ends for both. Give each a key of its own; a topic-specific key, which signs only for the
+        apps and the environment that Apple was told, keeps them apart for good.
         """
 
     private static var kafkaProperties: String {

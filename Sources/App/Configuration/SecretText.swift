@@ -8,7 +8,7 @@ internal import PushModel
 /// by web forms and by templates, which leave line ends, a byte order mark or quotation marks.
 package enum SecretText {
     /// The text without a byte order mark before it and the line ends after it.
-    static func trimmed(_ text: String) -> String {
+    package static func trimmed(_ text: String) -> String {
         var text = Substring(text)
         if text.unicodeScalars.first == "\u{FEFF}" { text.unicodeScalars.removeFirst() }
         while let last = text.unicodeScalars.last, last == "\n" || last == "\r" {

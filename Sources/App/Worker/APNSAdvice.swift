@@ -45,10 +45,11 @@ package enum APNSAdvice {
     package static func credential(_ reason: APNSReason) -> String {
         switch reason {
         case .tooManyProviderTokenUpdates:
-            "this team's provider tokens change more often than every 20 minutes; look for workers "
-                + "that restart in a loop, and for other programs that sign for the team"
+            "this team's provider tokens change more often than every 20 minutes; give each sender a "
+                + "topic-specific key of its own, and look for workers that restart in a loop, and for "
+                + "other programs that sign for the team"
         case .expiredProviderToken:
-            "it calls a provider token expired that this worker has just signed; "
+            "it calls a provider token expired that is less than an hour old by its iat; "
                 + "check this machine's clock (NTP)"
         case .unrelatedKeyIdInToken:
             "the key is not for these topics or this environment; give each topic-specific key "

@@ -16,7 +16,7 @@ struct KeyTrial: Sendable {
 
 /// Reads the key files every few seconds and performs what `KeyRotation` decides: a new key is
 /// tried by one push to a device token that does not exist, and is used once APNs accepts its
-/// provider token.
+/// provider token. A provider token that another service renews is a new key each time.
 struct KeyFollower {
     typealias Try =
         @Sendable (
@@ -25,12 +25,35 @@ struct KeyFollower {
 
     private struct Followed {
         let credential: SigningKeys.Credential
-        /// The rotation of each environment. It names keys by their positions in `keys`.
+        /// The rotation of each environment. It names keys by their numbers.
         var rotations: [PushEnvironment: KeyRotation] = [:]
-        var keys: [SigningKey?] = []
+        /// The usable keys among those of `numbers`.
+        var keys: [Int: SigningKey] = [:]
         var numbers: [KeySource.KeyText: Int] = [:]
+        var nextNumber = 0
         var problems: [String] = []
         var isGoneTold = false
+        /// Where APNs has refused the token in use, which another service has made.
+        var refusals: Set<PushEnvironment> = []
+        /// The token of which the log has said why it is not used.
+        var keptBack: [PushEnvironment: Int] = [:]
+
+        /// Numbers a text, unless it has a number.
+        mutating func number(_ text: KeySource.KeyText) -> Bool {
+            guard numbers[text] == nil else { return false }
+            numbers[text] = nextNumber
+            nextNumber += 1
+            return true
+        }
+
+        /// Forgets the keys that are neither there nor known to a rotation. Tokens are replaced all
+        /// the time.
+        mutating func forget(allBut texts: [KeySource.KeyText]) {
+            let there = Set(texts.compactMap { numbers[$0] })
+            let known = rotations.values.reduce(there) { $0.union($1.keys) }
+            numbers = numbers.filter { known.contains($0.value) }
+            keys = keys.filter { known.contains($0.key) }
+        }
     }
 
     private var followed: [String: Followed] = [:]
@@ -48,10 +71,8 @@ struct KeyFollower {
         self.changed = changed
         for (name, credential) in keys.credentials {
             var one = Followed(credential: credential)
-            for (number, text) in credential.found.enumerated() {
-                one.numbers[text] = number
-                one.keys.append(number == 0 ? credential.key : nil)
-            }
+            for text in credential.found { _ = one.number(text) }
+            one.keys[0] = credential.key
             let others = one.numbers.filter { $0.value != 0 }
             let rotation = KeyRotation(
                 keyInUse: 0,
@@ -66,11 +87,16 @@ struct KeyFollower {
     /// Follows the key files until the task is cancelled.
     mutating func run(every interval: Duration, clock: @Sendable () -> Now) async {
         repeat {
-            for name in followed.keys.sorted() { await look(at: name, clock) }
+            await lookAtAll(clock)
         } while (try? await Task.sleep(for: interval)) != nil
     }
 
     // MARK: Files
+
+    /// Looks at the files of all credentials once.
+    mutating func lookAtAll(_ clock: @Sendable () -> Now) async {
+        for name in followed.keys.sorted() { await look(at: name, clock) }
+    }
 
     private mutating func look(at name: String, _ clock: @Sendable () -> Now) async {
         let look = followed[name]!.credential.source.look()
@@ -80,17 +106,14 @@ struct KeyFollower {
                 metadata: ["credential": "\(name)", "cause": "\(problem)"])
         }
         followed[name]!.problems = look.problems
-        for text in look.keys where followed[name]!.numbers[text] == nil {
-            followed[name]!.numbers[text] = followed[name]!.keys.count
-            followed[name]!.keys.append(nil)
-            makeKeys(name)
-        }
+        for text in look.keys where followed[name]!.number(text) { makeKeys(name) }
         let found = look.keys.compactMap { followed[name]!.numbers[$0] }
             .filter { followed[name]!.keys[$0] != nil }
         for environment in PushEnvironment.allCases {
             guard followed[name]!.rotations[environment] != nil else { continue }
             await rotate(name, environment, Set(found), clock)
         }
+        followed[name]!.forget(allBut: look.keys)
         tellOfGone(name)
     }
 
@@ -98,8 +121,7 @@ struct KeyFollower {
     private mutating func makeKeys(_ name: String) {
         for (text, number) in followed[name]!.numbers where followed[name]!.keys[number] == nil {
             do {
-                followed[name]!.keys[number] = try SigningKey(
-                    teamID: followed[name]!.credential.team, keyID: text.keyID, pem: text.pem.text)
+                followed[name]!.keys[number] = try text.key(team: followed[name]!.credential.team)
             } catch {
                 logger.error(
                     "a signing key is unusable",
@@ -129,15 +151,15 @@ struct KeyFollower {
         _ name: String, _ environment: PushEnvironment, _ found: Set<Int>,
         _ clock: @Sendable () -> Now
     ) async {
+        let tokens = followed[name]!.credential.tokens[environment]!
+        let isRefused = tokens.takeRefusal()
+        if isRefused { followed[name]!.refusals.insert(environment) }
+        let usable = usable(found, name, environment, now: clock().wall)
         var rotation = followed[name]!.rotations[environment]!
         defer { followed[name]!.rotations[environment] = rotation }
-        let tokens = followed[name]!.credential.tokens[environment]!
-        let new = rotation.found(found, now: clock().monotonic)
+        let new = rotation.found(usable, now: clock().monotonic)
         for number in new { tell("found a new signing key", name, environment, number) }
-        assert(
-            found.union(new).allSatisfy(followed[name]!.keys.indices.contains),
-            "a key without a place")
-        if tokens.takeRefusal() { rotation.refusedInUse(now: clock().monotonic) }
+        if isRefused { rotation.refusedInUse(now: clock().monotonic) }
         while !Task.isCancelled, let number = rotation.nextTrial(now: clock().monotonic) {
             guard let key = followed[name]!.keys[number] else {
                 // The key is unusable, which has been reported.
@@ -150,6 +172,7 @@ struct KeyFollower {
             if trial.result == .accepted {
                 let before = tokens.keyInUse.keyID
                 tokens.use(key)
+                followed[name]!.refusals.remove(environment)
                 changed(name, environment)
                 tell(
                     "APNs accepts another signing key, which is used from now on", name,
@@ -161,12 +184,59 @@ struct KeyFollower {
         }
     }
 
+    /// Of keys, those that were found. Of a file with the token of another service: the one in use as
+    /// long as any is there, since the other is to replace it; and the other once it may.
+    private mutating func usable(
+        _ found: Set<Int>, _ name: String, _ environment: PushEnvironment, now: WallTime
+    ) -> Set<Int> {
+        let one = followed[name]!
+        let numberInUse = one.rotations[environment]!.keyInUse
+        guard let inUse = one.keys[numberInUse]?.ready, !found.isEmpty else { return found }
+        var usable: Set = [numberInUse]
+        for number in found where number != numberInUse {
+            guard let other = one.keys[number]?.ready else { continue }
+            let replacement = ReadyTokenAge.replacement(
+                ages: (now - inUse.issuedAt, now - other.issuedAt),
+                isRefused: one.refusals.contains(environment))
+            if replacement == .now {
+                usable.insert(number)
+            } else if followed[name]!.keptBack.updateValue(number, forKey: environment) != number {
+                tell(of: replacement, name, environment, one.keys[number]!)
+            }
+        }
+        return usable
+    }
+
+    private func tell(
+        of replacement: ReadyTokenAge.Replacement, _ name: String, _ environment: PushEnvironment,
+        _ key: SigningKey
+    ) {
+        let metadata = metadata(name, environment, key)
+        switch replacement {
+        case .now: break
+        case .tooSoon:
+            logger.notice(
+                "the provider token was renewed within 20 minutes: the new one waits",
+                metadata: metadata)
+        case .notNewer:
+            logger.warning(
+                "the provider token in the file is not newer than the one in use, which stays",
+                metadata: metadata)
+        case .over:
+            logger.error(
+                "the provider token in the file is too old for APNs", metadata: metadata)
+        }
+    }
+
+    /// A token of the same key is nothing new to an operator: it comes every 45 minutes or so.
     private func tell(
         _ message: Logger.Message, _ name: String, _ environment: PushEnvironment, _ number: Int,
         _ more: Logger.Metadata = [:]
     ) {
-        let ofKey = metadata(name, environment, followed[name]!.keys[number]!)
-        logger.notice(message, metadata: ofKey.merging(more) { $1 })
+        let key = followed[name]!.keys[number]!
+        logger.log(
+            level: key.ready == nil ? .notice : .info, message,
+            metadata: metadata(name, environment, key).merging(more) { $1 })
     }
 
     private func tellOfFailure(

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import Configuration
 internal import FoundationEssentials
 internal import PushModel
 
-/// The place of one credential's signing keys: files, a folder of files, or a variable.
+/// The place of one credential's signing keys: files, a folder of files, or a variable; or of the
+/// provider token that another service signs.
 struct KeySource: Sendable {
     /// The text of a .p8 file, and its key ID.
     struct KeyText: Hashable, Sendable {
@@ -13,6 +15,14 @@ struct KeySource: Sendable {
         var pem: Secret
         /// Where it comes from, for messages.
         var origin = ""
+        /// Whether the text is a provider token, and not the key that signs one.
+        var isToken = false
+
+        func key(team: String) throws(ProviderTokenError) -> SigningKey {
+            isToken
+                ? SigningKey(try ReadyProviderToken(pem.text))
+                : try SigningKey(teamID: team, keyID: keyID, pem: pem.text)
+        }
 
         static func == (left: KeyText, right: KeyText) -> Bool {
             left.keyID == right.keyID && left.pem == right.pem
@@ -50,6 +60,7 @@ struct KeySource: Sendable {
             add(file, keyID: credential.keyID, to: &look)
         }
         if let folder = credential.keyFolder { addAll(in: folder, to: &look) }
+        if let file = credential.providerTokenFile { addToken(in: file, to: &look) }
         if let file = credential.nextKeyFile, FileManager.default.fileExists(atPath: file) {
             let count = look.keys.count
             add(file, keyID: credential.nextKeyID, to: &look)
@@ -97,13 +108,39 @@ struct KeySource: Sendable {
         }
     }
 
-    /// The largest key file accepted; a .p8 file has a few hundred bytes.
+    private func addToken(in file: String, to look: inout Look) {
+        guard let text = Self.content(of: file).map(SecretText.trimmed) else {
+            look.problems.append(
+                "the provider token file \(file) cannot be read: check that it exists, its permissions, "
+                    + "and that it holds one token")
+            return
+        }
+        let token: ReadyProviderToken
+        do throws(ProviderTokenError) { token = try ReadyProviderToken(text) } catch {
+            look.problems.append("\(file): \(error)")
+            return
+        }
+        guard token.teamID == credential.team else {
+            look.problems.append(
+                "\(file): the provider token is of team \(token.teamID), and the credential of "
+                    + "\(credential.team)")
+            return
+        }
+        look.keys.append(
+            KeyText(keyID: token.keyID, pem: Secret(text), origin: file, isToken: true))
+    }
+
+    /// The largest file accepted; a .p8 file has a few hundred bytes, as has a provider token.
     private static let keyBytesMax = 64 << 10
 
-    private static func text(of file: String) -> String? {
-        guard let data = try? Data(contentsOf: URL(fileURLWithPath: file)),
-            data.count <= keyBytesMax
+    private static func text(of file: String) -> String? { content(of: file).map(SecretText.key) }
+
+    private static func content(of file: String) -> String? {
+        let target = URL(fileURLWithPath: file).resolvingSymlinksInPath()
+        let attributes = try? FileManager.default.attributesOfItem(atPath: target.path)
+        guard let size = attributes?[.size] as? Int, size <= keyBytesMax,
+            let data = try? Data(contentsOf: target), data.count <= keyBytesMax
         else { return nil }
-        return String(validating: data, as: UTF8.self).map(SecretText.key)
+        return String(validating: data, as: UTF8.self)
     }
 }

@@ -42,8 +42,7 @@ package struct SigningKeys: Sendable {
             }
             let key: SigningKey
             do {
-                key = try SigningKey(
-                    teamID: credential.team, keyID: first.keyID, pem: first.pem.text)
+                key = try first.key(team: credential.team)
             } catch {
                 throw SigningKeyError(
                     credential: name, reason: "\(first.origin): \(error)")

@@ -69,6 +69,7 @@ struct CheckCommand: AsyncParsableCommand {
         try plan.kafka.validate()
         print("ok      signing keys")
         var failures: [Failure] = []
+        let unusable = reportReadyTokens(keys, &failures)
         report(&failures) { try tryEvents(configuration, plan) }
         let finding = await lastLook(configuration)
         report(&failures) { try report(finding.get()) }
@@ -81,7 +82,7 @@ struct CheckCommand: AsyncParsableCommand {
             }
         }
         if let sample { report(&failures) { try readSample(of: sample, configuration, plan) } }
-        if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
+        if !skipAPNS { checkAPNS(configuration, plan, keys, without: unusable, &failures) }
         if let first = failures.first { throw ExitCode(first.status.rawValue) }
     }
 
@@ -93,6 +94,25 @@ struct CheckCommand: AsyncParsableCommand {
             print("wrong   \(failure.message)")
             failures.append(failure)
         }
+    }
+
+    /// Looks at the provider tokens that other services make.
+    ///
+    /// - Returns: the credentials whose token APNs would refuse.
+    private func reportReadyTokens(_ keys: SigningKeys, _ failures: inout [Failure]) -> Set<String>
+    {
+        var unusable: Set<String> = []
+        for (credential, problem) in keys.readyTokenProblems(at: RecordWriter.now()) {
+            let text =
+                "the provider token of credential '\(credential)' \(problem.wrong); \(problem.remedy)"
+            guard problem.isOver else {
+                print("warning \(text)")
+                continue
+            }
+            unusable.insert(credential)
+            report(&failures) { throw Failure(.unavailable, text) }
+        }
+        return unusable
     }
 
     /// Reads records as a worker would, and sends nothing.
@@ -267,10 +287,11 @@ struct CheckCommand: AsyncParsableCommand {
 
     private func checkAPNS(
         _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys,
-        _ failures: inout [Failure]
+        without unusable: Set<String>, _ failures: inout [Failure]
     ) {
         // The hosts for broadcasts are left out: who has no channels need not be able to reach them.
-        for (number, pool) in plan.routing.pools.enumerated() where !pool.isForBroadcasts {
+        for (number, pool) in plan.routing.pools.enumerated()
+        where !pool.isForBroadcasts && !unusable.contains(pool.credential) {
             let route = plan.routing.routes.firstIndex {
                 $0.pool.rawValue == number && $0.tokenClass == .control
             }!

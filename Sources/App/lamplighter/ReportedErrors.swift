@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import APNSDelivery
 internal import Configuration
 package import Entrypoint
 package import KafkaLog
@@ -25,6 +26,10 @@ extension InvalidConfiguration: ReportedError {
 
 extension SigningKeyError: ReportedError {
     package var failure: Failure { Failure(.configuration, "\(self)") }
+}
+
+extension ProviderTokenError: ReportedError {
+    package var failure: Failure { Failure(.configuration, "\(self): \(remedy)") }
 }
 
 extension ServiceFailure: ReportedError {

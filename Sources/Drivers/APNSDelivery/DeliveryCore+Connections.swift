@@ -74,7 +74,7 @@ extension DeliveryCore {
                 pools[pool].token = nil
                 pools[pool].log.write(
                     .providerToken, .error, error.description,
-                    remedy: "check the credential's key file, key ID and team ID",
+                    remedy: error.remedy,
                     at: now.monotonic)
             }
         }

@@ -38,30 +38,51 @@ package enum ProviderTokenError: Error, Hashable, Sendable, CustomStringConverti
     case key(String)
     /// Signing failed; OpenSSL's words.
     case signature(String)
+    /// What another service has made is no provider token; without its text.
+    case ready(String)
+    /// What another service has made is so old that APNs would refuse it.
+    case readyTooOld(Duration)
 
     package var description: String {
         switch self {
         case .identifier(let text): "\"\(text)\" is not a team or key identifier"
         case .key(let text): "the APNs key (.p8) is unusable: \(text)"
         case .signature(let text): "the provider token cannot be signed: \(text)"
+        case .ready(let text): "the provider token of another service is unusable: \(text)"
+        case .readyTooOld(let age):
+            "the provider token of another service is \(age.components.seconds / 60) minutes old, and "
+                + "APNs refuses it after 60"
+        }
+    }
+
+    package var remedy: String {
+        switch self {
+        case .identifier, .key, .signature: "check the credential's key file, key ID and team ID"
+        case .ready, .readyTooOld:
+            "have the service renew the credential's providerTokenFile, every 45 minutes or so"
         }
     }
 }
 
 /// One signing key of a team and its current provider token, which all connections that use the key
-/// share.
+/// share. Where another service has the key, it stands for one token that was signed with it.
 package final class SigningKey: Sendable {
     private struct State {
         var schedule = ProviderTokenSchedule()
         var current: ProviderToken?
     }
 
+    private enum Source: Sendable {
+        case key(ES256Key)
+        case ready(ReadyProviderToken)
+    }
+
     package let teamID: String
     package let keyID: String
     /// Identifies this key within the process.
     package let number: Int
-    private let key: ES256Key
-    private let state = Mutex(State())
+    private let source: Source
+    private let state: Mutex<State>
 
     private static let made = Atomic<Int>(0)
 
@@ -71,17 +92,43 @@ package final class SigningKey: Sendable {
         self.teamID = teamID
         self.keyID = keyID
         do {
-            key = try ES256Key(pem: pem)
+            source = .key(try ES256Key(pem: pem))
         } catch {
             throw .key(error.description)
         }
         number = Self.made.add(1, ordering: .relaxed).newValue
+        state = Mutex(State())
     }
 
-    fileprivate func age(at now: Now) -> Duration? { state.withLock { $0.schedule.age(at: now) } }
+    /// A token of the key of another service. Tokens of one key that replace each other must be ever
+    /// younger: their generation is their `iat`.
+    package init(_ ready: ReadyProviderToken) {
+        teamID = ready.teamID
+        keyID = ready.keyID
+        number = ready.keyNumber
+        source = .ready(ready)
+        state = Mutex(
+            State(
+                current: ProviderToken(
+                    jwt: ready.jwt, generation: Int(ready.issuedAt.seconds),
+                    keyGeneration: ready.keyNumber)))
+    }
+
+    /// The token that another service has made; nil where this process has the key.
+    package var ready: ReadyProviderToken? {
+        if case .ready(let token) = source { token } else { nil }
+    }
+
+    fileprivate func age(at now: Now) -> Duration? {
+        ready?.age(at: now) ?? state.withLock { $0.schedule.age(at: now) }
+    }
 
     fileprivate func current(now: Now) throws(ProviderTokenError) -> ProviderToken {
         try state.withLock { state throws(ProviderTokenError) in
+            if let age = ready?.age(at: now), let current = state.current {
+                guard ReadyTokenAge(age) != .over else { throw .readyTooOld(age) }
+                return current
+            }
             if state.schedule.decision(for: .use, at: now) == .keep, let current = state.current {
                 return current
             }
@@ -94,6 +141,7 @@ package final class SigningKey: Sendable {
     ) throws(ProviderTokenError) -> ProviderTokenSchedule.Decision {
         try state.withLock { state throws(ProviderTokenError) in
             guard state.current?.generation == token.generation else { return .keep }
+            if let age = ready?.age(at: now) { return .tooEarly(age: max(.zero, age)) }
             let decision = state.schedule.decision(for: .refusal, at: now)
             if decision == .mint { _ = try mint(&state, now) }
             return decision
@@ -106,6 +154,9 @@ package final class SigningKey: Sendable {
         let header = #"{"alg":"ES256","kid":"\#(keyID)"}"#
         let claims = #"{"iss":"\#(teamID)","iat":\#(now.wall.seconds)}"#
         var jwt = [header, claims].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
+        guard case .key(let key) = source else {
+            preconditionFailure("a token is made without its key")
+        }
         do {
             jwt += "." + Base64URL.encode(try key.sign(Array(jwt.utf8)))
         } catch {
@@ -119,17 +170,19 @@ package final class SigningKey: Sendable {
         return token
     }
 
-    /// Throws unless the identifier is letters and digits, which need no escaping in JSON.
-    private static func check(_ identifier: String) throws(ProviderTokenError) {
-        let isSound = identifier.utf8.allSatisfy {
+    /// Whether the identifier is letters and digits, which need no escaping in JSON.
+    static func isIdentifier(_ text: String) -> Bool {
+        let isSound = text.utf8.allSatisfy {
             switch $0 {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
             default: false
             }
         }
-        guard isSound, (1...32).contains(identifier.utf8.count) else {
-            throw .identifier(identifier)
-        }
+        return isSound && (1...32).contains(text.utf8.count)
+    }
+
+    private static func check(_ identifier: String) throws(ProviderTokenError) {
+        guard isIdentifier(identifier) else { throw .identifier(identifier) }
     }
 }
 
@@ -162,7 +215,8 @@ package final class ProviderTokens: Sendable {
         try keyInUse.current(now: now)
     }
 
-    /// The age of the token of the key in use; nil before its first use.
+    /// The age of the token of the key in use: since its `iat` where another service has made it, else
+    /// since it was signed, and nil before that.
     package func age(at now: Now) -> Duration? { keyInUse.age(at: now) }
 
     /// Notes that APNs called `token` expired. Mints another if `token` is still the current one

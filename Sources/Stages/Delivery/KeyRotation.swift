@@ -67,6 +67,9 @@ package struct KeyRotation: Sendable {
         return new
     }
 
+    /// The key in use, and those that may follow it.
+    package var keys: Set<Key> { Set(others.keys).union([keyInUse]) }
+
     /// Whether the file of the key in use is gone, so that the key is used only for want of
     /// another.
     package var isGone: Bool { looksMissed >= Self.looksMax }

@@ -260,7 +260,8 @@ struct Diagnosis {
                     breaker.remedy)
             }
         }
-        for pool in status.pools where pool.isKeyGone {
+        for pool in status.pools where pool.isTokenReady { reportReadyToken(pool) }
+        for pool in status.pools where pool.isKeyGone && !pool.isTokenReady {
             report(
                 .warning,
                 "the signing key of \(pool.breakerName) has lost its file: this worker still has it, and one "

@@ -131,6 +131,7 @@ extension WorkerStatus {
             let tokens = keys[pools[pool].credential, pools[pool].environment]
             pools[pool].providerTokenAge = tokens.age(at: now)
             pools[pool].isKeyGone = tokens.isKeyGone
+            pools[pool].isTokenReady = tokens.keyInUse.ready != nil
         }
     }
 }

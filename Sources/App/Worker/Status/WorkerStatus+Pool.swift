@@ -39,6 +39,8 @@ extension WorkerStatus {
         var silence: Duration?
         /// How long ago the provider token in use was made; nil before the first one.
         var providerTokenAge: Duration?
+        /// Whether another service makes its provider tokens.
+        var isTokenReady = false
         /// Whether its signing key is in none of its places any more.
         var isKeyGone = false
         /// How many answers have refused the credential.
