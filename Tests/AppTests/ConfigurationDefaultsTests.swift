@@ -47,6 +47,7 @@ import Testing
         ("delivery.cooldownMin", "1s", "5m", "999ms", "301s"),
         ("delivery.cooldownMax", "1s", "1h", "999ms", "61m"),
         ("delivery.shutdownTimeout", "1s", "10m", "999ms", "601s"),
+        ("delivery.shadowLogBytesMax", "1MiB", "1024GiB", "1023KiB", "1025GiB"),
         ("health.port", "0", "65535", "-1", "65536"),
         ("admin.port", "0", "65535", "-1", "65536"),
         ("apns.endpoints.production.port", "1", "65535", "0", "65536"),
@@ -192,6 +193,8 @@ private let defaults = """
     delivery.cooldownMin: 10s
     delivery.cooldownMax: 15m
     delivery.shutdownTimeout: 25s
+    delivery.mode: send
+    delivery.shadowLogBytesMax: 1GiB
     apns.credentials.home.team: ABCDE12345
     apns.credentials.home.keyID: FGHIJ67890
     apns.credentials.home.key: (set, not shown)

@@ -48,7 +48,7 @@ internal import Testing
         var now = planner.now
         while planner.loop.plan.consumedPartitions == nil, !patience.isOver {
             // On a busy machine the first answer may not be in time.
-            if !planner.loop.counting.isUnderWay {
+            if !planner.loop.readers.counting.isUnderWay {
                 now.monotonic = now.monotonic + PartitionCount.retryAfter
             }
             planner.loop.followRestrictions(now: now)
@@ -63,13 +63,13 @@ internal import Testing
     @Test func `the planner asks again after a while where Kafka did not say`() throws {
         let planner = try PlannerLoopFixture()
         var now = planner.now
-        planner.loop.counting.failed(now: now)
+        planner.loop.readers.counting.failed(now: now)
         now.monotonic = now.monotonic + PartitionCount.retryAfter - .seconds(1)
         planner.loop.followRestrictions(now: now)
-        let isAskedEarly = planner.loop.counting.isUnderWay
+        let isAskedEarly = planner.loop.readers.counting.isUnderWay
         now.monotonic = now.monotonic + .seconds(1)
         planner.loop.followRestrictions(now: now)
-        let isAsked = planner.loop.counting.isUnderWay
+        let isAsked = planner.loop.readers.counting.isUnderWay
         #expect(!isAskedEarly && isAsked)
     }
 }

@@ -61,7 +61,9 @@ final class PlannerScript {
     ///   - prepare: is called before the loop's clients connect.
     init(_ yaml: String = "", prepare: (EmbeddedKafka) throws -> Void = { _ in }) throws {
         let names = try Self.configured(yaml)
-        topics = names.consumedTopics + names.tableTopics + ["lamplighter.dead-letters"]
+        topics =
+            names.eventTopics + [names.deferredTopic] + names.tableTopics
+            + ["lamplighter.dead-letters"]
         let tables = names.tableTopics
         kafka = try EmbeddedKafka(
             topics: Dictionary(
@@ -100,6 +102,7 @@ final class PlannerScript {
             try configuration(
                 """
                 kafka:
+                  \(yaml.contains("mode: shadow") ? "group: my-shadow" : "")
                   schemaRegistry: {urls: ["http://127.0.0.1:9"]}
                   properties: {fetch.wait.max.ms: "20", auto.commit.interval.ms: "100"}
                   startFrom: earliest

@@ -157,6 +157,7 @@ internal import Testing
         }
         var whole = Self.full
         whole.pools[0].isForBroadcasts = true
+        whole.shadow = .init(pushes: 5000, deadLetters: 2, lines: 5000)
         let full = try leaves(of: StatusReport(whole))
         var bare = Self.full
         bare.index.tables = []
@@ -171,6 +172,7 @@ internal import Testing
         (bare.breakers[0].probeIn, bare.oldestWaitingEvent) = (nil, nil)
         bare.index.snapshotAge = nil
         bare.canary!.silence = nil
+        bare.shadow = .init()
         (bare.canary!.latest, bare.canary!.lastProof) = (nil, nil)
         bare.restrictions = [
             .topic("orders"): Restriction(
@@ -182,7 +184,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 26)
+        #expect(missing.count == 27)
     }
 
     @Test func `what is written is read again`() throws {

@@ -228,4 +228,14 @@ internal import Testing
         }
         #expect(outcomes[true]! > 50 && outcomes[false]! > 50)
     }
+
+    @Test func `a shard is left out by whoever sends the whole event itself`() throws {
+        let shard =
+            #"{"shard":{"index":3,"of":4,"topic":"orders","partition":7,"offset":12345}}"#
+        #expect(try decodeEvent(shard).subject == "door-42")
+        var settings = EventSettings()
+        settings.leavesShards = true
+        #expect(throws: RecordLeftOut.self) { try decodeEvent(shard, settings: settings) }
+        #expect(try decodeEvent("{}", settings: settings).subject == "door-42")
+    }
 }

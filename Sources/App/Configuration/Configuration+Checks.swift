@@ -23,6 +23,7 @@ extension Configuration {
         kafka.schemaRegistry.check(&reader, kafka.events)
         checkProperties(&reader)
         checkCredentials(&reader)
+        checkShadow(&reader)
         apns.checkPushTypes(&reader)
         checkFiles(&reader)
         checkOTLP(&reader)

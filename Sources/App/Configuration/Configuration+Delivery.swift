@@ -17,6 +17,10 @@ extension Configuration {
         package var cooldown = Backoff(least: .seconds(10), most: .seconds(900))
         package var tokenGuard = TokenGuard.Limits()
         package var shutdownTimeout: Duration = .seconds(25)
+        package var mode = Mode.send
+        /// The file of what a shadow would have sent; nil for none.
+        package var shadowLog: String?
+        package var shadowLogBytesMax = 1 << 30
     }
 }
 
@@ -34,7 +38,7 @@ extension Configuration.Delivery {
             .section(
                 "guard", \.tokenGuard, TokenGuard.Limits.keys,
                 "When an answer is believed of a token."),
-        ] + bounds + waits
+        ] + bounds + waits + shadowKeys
     }
 
     private static var bounds: [ConfigurationKey<Self>] {

@@ -32,6 +32,24 @@ package struct RequiredTopic: Sendable {
         ]
     }
 
+    /// Those that this configuration's workers need: a shadow writes no records, and reads none that
+    /// others have deferred.
+    package static func all(of configuration: Configuration) -> [RequiredTopic] {
+        needed(all(configuration.kafka), by: configuration)
+    }
+
+    package static func compacted(of configuration: Configuration) -> [RequiredTopic] {
+        needed(compacted(configuration.kafka), by: configuration)
+    }
+
+    private static func needed(
+        _ topics: [RequiredTopic], by configuration: Configuration
+    ) -> [RequiredTopic] {
+        guard configuration.delivery.mode == .shadow else { return topics }
+        let names = configuration.kafka.topics
+        return topics.filter { ![names.deferred, names.deadLetters].contains($0.name) }
+    }
+
     /// Those whose records are in effect until another one has the same key. Without compaction alone
     /// Kafka deletes what is in effect, so a worker does not start.
     package static func compacted(_ kafka: Configuration.Kafka) -> [RequiredTopic] {

@@ -79,9 +79,12 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     package func run() async throws {
         let end = try await withGracefulShutdownHandler {
             try await withThrowingTaskGroup(of: WorkerEnd?.self) { group in
-                group.addTask {
-                    await followKeys()
-                    return nil
+                // To try a new key a push is sent.
+                if !plan.isShadow {
+                    group.addTask {
+                        await followKeys()
+                        return nil
+                    }
                 }
                 group.addTask {
                     try await listen()
@@ -189,7 +192,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             // create them, and `deferred` would not be compacted.
             if try producedTopicsExist() {
                 try RequiredTopic.refuseUncompacted(
-                    RequiredTopic.compacted(configuration.kafka), settings: plan.kafka,
+                    RequiredTopic.compacted(of: configuration), settings: plan.kafka,
                     logger: logger)
             }
             try plan.kafka.requireGroupProtocol()
@@ -215,19 +218,42 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             epoll: try PlannerLoop.makeEpoll(
                 port: ports[0], control: control, tables: tables, producer: producer),
             logger: logger)
+        loop.shadow?.log = try shadowLog(configuration.delivery)
         loop.snapshots = start.use
         if let index = start.takeIndex() { loop.pipeline.begin(with: index) }
+        // In an orderly stop the planner waits until each thread has left its port.
+        if plan.isShadow {
+            try DeliveryThreads.startShadows(ports, pools: plan.routing.pools.count)
+        } else {
+            try startDelivery(configuration.apns)
+        }
+        let end = loop.run()
+        loop.shadow?.log?.close(within: WorkerPlan.flushTimeout)
+        return end
+    }
+
+    private func startDelivery(_ configuration: Configuration.APNS) throws {
         logger.notice(
             "transport chosen",
             metadata: [
-                "transport": "\(configuration.apns.chosenTransport)",
-                "reason": "\(transportReason)",
+                "transport": "\(configuration.chosenTransport)", "reason": "\(transportReason)",
             ])
-        // In an orderly stop the planner waits until each thread has left its port.
         try DeliveryThreads.start(
-            ports, configuration: configuration.apns,
-            plan: plan.delivery(configuration.apns, keys: keys), logger: logger)
-        return loop.run()
+            ports, configuration: configuration,
+            plan: plan.delivery(configuration, keys: keys), logger: logger)
+    }
+
+    /// Nil where none is configured.
+    private func shadowLog(_ delivery: Configuration.Delivery) throws -> ShadowLog? {
+        guard let path = delivery.shadowLog else { return nil }
+        do throws(SystemError) {
+            return try ShadowLog(
+                path: path, bytesMax: delivery.shadowLogBytesMax, logger: logger)
+        } catch {
+            throw ServiceFailure.configuration(
+                "delivery.shadowLog: \(path) cannot be written (\(error)): name a file in a folder that "
+                    + "this user may write to, and of which no other worker has the same")
+        }
     }
 
     /// Throws if a topic that the worker writes to does not exist or may not be described. If it

@@ -29,10 +29,13 @@ package struct WorkerPlan: Sendable {
     package var tableTopics: [String]
     /// The partitions of `consumedTopics` together; nil where Kafka has not said.
     var consumedPartitions: Int?
+    /// Empty for a shadow.
     package var producedTopics: [String]
     /// The partitions of each of `producedTopics`; empty where Kafka has not said.
     var producedPartitions: [Int] = []
     package var pipeline = PipelineSettings()
+    /// Whether nothing is sent, nor written to a topic.
+    package let isShadow: Bool
     /// Where the index is kept; nil for nowhere.
     var snapshotDirectory: String?
     /// How often `lamplighter index keep` writes it.
@@ -86,11 +89,13 @@ package struct WorkerPlan: Sendable {
     /// The position of `deferredTopic` in `consumedTopics`.
     var deferredConsumed: Int { eventTopics.count }
 
-    /// The topics that are read in the group.
-    var consumedTopics: [String] { eventTopics + [deferredTopic] }
+    /// The topics that are read in the group. What the workers that send have deferred is none of a
+    /// shadow's business.
+    var consumedTopics: [String] { eventTopics + (isShadow ? [] : [deferredTopic]) }
 
     package init(_ configuration: Configuration) {
         let topics = configuration.kafka.topics
+        isShadow = configuration.delivery.mode == .shadow
         kafka = configuration.kafka.clientSettings
         startFrom = configuration.startFrom
         let events = configuration.kafka.events.sorted { $0.key < $1.key }
@@ -130,6 +135,12 @@ package struct WorkerPlan: Sendable {
             return "\(endpoint.host):\(endpoint.port)"
         }
         pipeline = PipelineSettings(configuration, eventTopics: eventTopics)
+        if isShadow { writeNothing() }
+    }
+
+    private mutating func writeNothing() {
+        producedTopics = []
+        (shardBinding, canaryBinding, pipeline.canary) = (nil, nil, nil)
     }
 
     /// The `host:port` that pushes of the pool are sent to.
@@ -265,6 +276,7 @@ extension PipelineSettings.Live {
         events.payloadTTL = planning.payloadTTL
         events.allowKindWide = configuration.intake.allowKindWide
         events.recordBytesMax = configuration.intake.recordBytesMax
+        events.leavesShards = delivery.mode == .shadow
         events.readsTraceparent = configuration.otlp.endpoint != nil
     }
 }

@@ -205,7 +205,7 @@ struct CheckCommand: AsyncParsableCommand {
             settings: configuration.kafka.clientSettings, timeout: timeout, logger: logger)
         var finding = KafkaFinding()
         var missing: Set<String> = []
-        for topic in RequiredTopic.all(configuration.kafka) {
+        for topic in RequiredTopic.all(of: configuration) {
             let found = try topic.look(admin)
             finding.problems += found.problems
             finding.warnings += found.warnings

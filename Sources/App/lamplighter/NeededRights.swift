@@ -17,6 +17,11 @@ struct NeededRights {
     init(_ configuration: Configuration) {
         let plan = WorkerPlan(configuration)
         group = configuration.kafka.group
+        guard !plan.isShadow else {
+            read = plan.eventTopics + plan.tableTopics
+            (write, shards) = ([], nil)
+            return
+        }
         read = plan.eventTopics + plan.tableTopics + [plan.deferredTopic]
         // The first three are suppressions, dead letters and deferred pushes. Shards go to an event
         // topic, and so do canaries, which need the right. Where the first that is tried stores a

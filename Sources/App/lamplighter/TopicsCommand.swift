@@ -49,7 +49,7 @@ struct TopicsCommand: ParsableCommand {
         func run() async throws {
             let configuration = try options.load()
             let admin = try TopicAdmin(configuration)
-            let topics = RequiredTopic.all(configuration.kafka)
+            let topics = RequiredTopic.all(of: configuration)
             if admin.isEmbedded == true { return try admin.expectEmbedded(topics) }
             try create(topics, admin)
             let behind = try admin.waitUntilKnown(topics.map(\.name), within: wait.duration) {
@@ -110,7 +110,7 @@ struct TopicsCommand: ParsableCommand {
             let configuration = try options.load()
             let admin = try TopicAdmin(configuration)
             var isWrong = false
-            for topic in RequiredTopic.all(configuration.kafka) {
+            for topic in RequiredTopic.all(of: configuration) {
                 let finding = try topic.look(admin)
                 finding.print()
                 if finding.problems.isEmpty { print("ok      \(topic.name)") }

@@ -28,13 +28,15 @@ package final class RecordProducer {
         case failed(RdkafkaError)
     }
 
-    /// - Parameter topics: the topics, which `produce` names by position.
+    /// - Parameter topics: the topics, which `produce` names by position; none for a producer that
+    ///   writes nothing and needs no right to.
     package init(
         settings: KafkaClientSettings, topics: [String], logger: Logger
     ) throws(KafkaError) {
-        precondition(!topics.isEmpty, "a producer without a topic")
         self.topics = topics
-        client = try settings.client(for: .producer, logger: logger)
+        // A client that writes nothing must not ask Kafka for what a producer needs.
+        client = try settings.client(
+            for: topics.isEmpty ? .writeProbe : .producer, logger: logger)
         tokens = settings.tokens
         do throws(RdkafkaError) {
             var handles: [Topic] = []

@@ -443,6 +443,7 @@ package struct EventDecoder: ~Copyable {
         // A shard says all that its event and that event's binding said, so this binding adds
         // nothing.
         let isWhole = fields.shard == nil
+        if !isWhole, settings.leavesShards { throw .leftOut }
         var event = Event(
             app: app, subject: subject, time: time,
             expiresAt: min(deadline, Self.latest(from: now)),

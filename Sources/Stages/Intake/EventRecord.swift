@@ -47,6 +47,8 @@ package struct EventSettings: Sendable {
     /// Whether the header `traceparent` is looked for in records whose value is not read, too.
     /// Where it is, the record's headers are parsed for it.
     package var readsTraceparent = false
+    /// Whether shards are left out: a worker that leaves them to others sends the whole event itself.
+    package var leavesShards = false
 
     package init() {}
 }

@@ -49,10 +49,16 @@ struct DeliveryPorts: ~Copyable {
 
     /// Collects the outcomes from all ports.
     /// - Returns: whether more may be waiting.
-    mutating func collect(_ pipeline: inout PushPipeline, now: Now) -> Bool {
+    mutating func collect(
+        _ pipeline: inout PushPipeline, _ shadow: inout Shadow?, now: Now
+    ) -> Bool {
         var isMore = false
         for (number, port) in all.enumerated() {
             let count = port.collect(into: outcomes)
+            if shadow != nil {
+                // Before the pipeline forgets the pushes.
+                shadow!.note(UnsafeBufferPointer(rebasing: outcomes[..<count]), pipeline, now: now)
+            }
             for index in 0..<count {
                 let outcome = outcomes[index]
                 if case .answered = outcome.kind {

@@ -5,6 +5,7 @@ package import APNSDelivery
 package import Configuration
 internal import LinuxIO
 package import Logging
+internal import PushModel
 
 /// Starts the delivery threads of one process, all with the configured transport.
 package enum DeliveryThreads {
@@ -24,6 +25,18 @@ package enum DeliveryThreads {
                     NGHTTP2Transport(port: port, plan: plan, budget: budget, logger: logger)
                 }
             try NamedThread.detach(name: "delivery-\(number)") { transport.run() }
+        }
+    }
+
+    /// Starts threads that send nothing, one for each port.
+    static func startShadows(_ ports: [DeliveryPort], pools: Int) throws {
+        let pools = (0..<pools).map { PoolID(rawValue: UInt16($0)) }
+        for (number, port) in ports.enumerated() {
+            let delivery = ShadowDelivery(port: port, pools: pools)
+            try NamedThread.detach(name: "delivery-\(number)") {
+                // As of other delivery threads: without epoll nothing can be delivered.
+                do { try delivery.run() } catch { fatalError("delivery cannot start: \(error)") }
+            }
         }
     }
 

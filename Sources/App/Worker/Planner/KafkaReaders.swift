@@ -14,6 +14,8 @@ struct KafkaReaders {
     var rereader: PartitionRereader?
     /// When the rereader may be opened, after that has failed.
     var rereadsAt = MonotonicTime(nanoseconds: .min)
+    /// How many partitions its topics have.
+    var counting = PartitionCounting()
     /// The ID of the Kafka cluster, which commit notes belong to; without it there are none.
     let cluster: String?
 

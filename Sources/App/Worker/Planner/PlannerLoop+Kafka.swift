@@ -81,10 +81,11 @@ extension PlannerLoop {
         do {
             let consumer = try EventConsumer(
                 settings: plan.kafka, topics: plan.consumedTopics,
-                replayed: [plan.deferredConsumed], startFrom: plan.startFrom,
+                replayed: plan.isShadow ? [] : [plan.deferredConsumed], startFrom: plan.startFrom,
                 prefetchMax: Audience.prefetchMax, logger: logger)
             try epoll.add(consumer.wakeDescriptor, for: .read, tag: 4)
             readers.consumer = consumer
+            beginShadow(now: Self.clock())
             control.enter(.running)
         } catch {
             lifecycle.clientFailed("the event topics cannot be read: \(error)")

@@ -145,7 +145,7 @@ extension PlannerLoop {
                 holds.assigned(assignment.id, topic: assignment.topic)
             }
         }
-        counting.begin(plan, waker: control.waker, logger: logger, now: now)
+        readers.counting.begin(plan, waker: control.waker, logger: logger, now: now)
         partitionsChanged(now: now)
         perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
         AssignmentReport.tell(
@@ -201,7 +201,9 @@ extension PlannerLoop {
                 logger.warning(
                     "Kafka has not acknowledged all records; their events will be read again")
             }
-        case .takeAcknowledgements: _ = records.collectAcknowledgements(&pipeline, now: now)
+        case .takeAcknowledgements:
+            if shadow != nil { _ = takeShadowRecords(now: now) }
+            _ = records.collectAcknowledgements(&pipeline, now: now)
         case .leaveGroup:
             StopWatch.note("leaving the group")
             guard let consumer else { return }

@@ -13,6 +13,10 @@ internal import RecordFormats
 extension PlannerLoop {
     /// - Returns: whether there is more to read at once.
     mutating func readAgain(now: Now) -> Bool {
+        if shadow != nil {
+            readShadowAgain(now: now)
+            return false
+        }
         let wanted = pipeline.deferredReading
         if readers.rereader == nil {
             guard wanted != nil, now.monotonic >= readers.rereadsAt else { return false }

@@ -12,7 +12,9 @@ internal import PushModel
 extension PlannerLoop {
     /// Looks whether anything has changed; called once a turn.
     mutating func followRestrictions(now: Now) {
-        if let counts = counting.advance(plan, waker: control.waker, logger: logger, now: now) {
+        if let counts = readers.counting.advance(
+            plan, waker: control.waker, logger: logger, now: now)
+        {
             plan.consumedPartitions = counts.consumed
             plan.producedPartitions = counts.produced
             sharePartitions()

@@ -27,10 +27,11 @@ struct PlannerLoop: ~Copyable {
     /// Which partitions of events are read.
     var holds: TopicHolds
     var waits: RecordWaits
-    var counting = PartitionCounting()
     /// The explanations that listeners have asked for.
     var inquiries = OpenInquiries()
     var reports = PlannerReports()
+    /// What takes the place of APNs and of the topics that are written to; nil where pushes are sent.
+    var shadow: Shadow?
     /// Where the index is kept; nil for nowhere.
     var snapshots: SnapshotUse?
     let control: WorkerControl
@@ -52,6 +53,7 @@ struct PlannerLoop: ~Copyable {
         self.control = control
         self.logger = logger
         readers = KafkaReaders(tables)
+        shadow = plan.isShadow ? Shadow() : nil
         delivery = DeliveryPorts(ports, pools: plan.routing.pools.count)
         records = RecordOutlets(producer, plan)
         lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: Self.clock())
@@ -110,7 +112,7 @@ struct PlannerLoop: ~Copyable {
     /// - Returns: whether there is more of it to do at once.
     private mutating func take(_ step: TurnStep, now: Now) -> Bool {
         switch step {
-        case .outcomes: return delivery.collect(&pipeline, now: now)
+        case .outcomes: return delivery.collect(&pipeline, &shadow, now: now)
         case .acknowledgements:
             let isBusy = records.collectAcknowledgements(&pipeline, now: now)
             records.keepShardsMoving(&pipeline, now: now)
@@ -130,6 +132,7 @@ struct PlannerLoop: ~Copyable {
             return steps == TurnBudget.fanOutSteps
         case .handOver: return lifecycle.mayHandOver && delivery.handOver(&pipeline, now: now)
         case .records:
+            if shadow != nil { return takeShadowRecords(now: now) }
             produceRecords(now: now)
             writeCanary(now: now)
         case .offsets: if lifecycle.schedule.isCommitDue(now) { commitOffsets(now: now) }

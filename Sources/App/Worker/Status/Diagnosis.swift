@@ -25,6 +25,7 @@ struct Diagnosis {
         // Others suffer from it, and restrictions may be many.
         checkDeferred()
         checkCanary()
+        checkShadow()
         checkClock()
         checkRestrictions()
         checkWithheldEvents()
@@ -34,6 +35,10 @@ struct Diagnosis {
 
     /// What is wrong now and what to do, or that all is well.
     var summary: String {
+        status.shadow == nil ? finding : "\(Self.shadowSentence) \(finding)"
+    }
+
+    private var finding: String {
         guard let first = problems.first else { return phase }
         let others = problems.count - 1
         let more = others == 0 ? "" : " (And \(others.counted("other problem")).)"

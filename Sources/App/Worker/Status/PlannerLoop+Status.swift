@@ -77,6 +77,8 @@ extension PlannerLoop {
         status.lacksRestrictions = lifecycle.restrictionsWait.isGivenUp
         status.clockDoubt = clockDoubt(now: now)
         status.canary = canaryStatus(now: now)
+        status.shadow = shadowStatus
+        status.renameShadowed()
         status.holdMax = max(
             plan.pipeline.holdMax, plan.pipeline.registrationGrace, plan.pipeline.spread)
         status.promptTypes = promptTypes

@@ -9,7 +9,8 @@ internal import PushModel
 extension StatusReport {
     /// All of it, for one worker.
     package var lines: [String] {
-        var rows = [
+        var rows = shadow.map { [("shadow", $0.text)] } ?? []
+        rows += [
             ("partitions", partitionsText), ("throughput", throughputText),
             ("latency", latencyText), ("waiting", waitingText), ("offsets", offsetsText),
             ("index", indexText),

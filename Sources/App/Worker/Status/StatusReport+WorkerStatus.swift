@@ -69,6 +69,7 @@ extension StatusReport {
         }
         demand = Demand(status.demand)
         canary = status.canary.map(Canary.init)
+        shadow = status.shadow.map(Shadow.init)
         pushes = status.pushes.map {
             Push(
                 app: $0.app, type: $0.type.name, outcome: $0.outcome, reason: $0.reason,

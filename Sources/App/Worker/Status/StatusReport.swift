@@ -43,6 +43,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var demand: Demand?
     /// Nil where no canaries are written.
     package var canary: Canary?
+    /// Nil where pushes are sent.
+    package var shadow: Shadow?
 
     /// What the worker is to its consumer group.
     package enum Membership: String, Codable, Sendable {

@@ -381,7 +381,8 @@ extension WorkerMetrics {
             "lamplighter_pushes_total", .counter, labels: ["app", "type", "outcome", "reason"],
             "Pushes that have ended, by how. The reason is APNs's or the worker's own (`other` for one "
                 + "that Apple does not document), and empty where there is none. The token of an "
-                + "`unsubscribed` one had ceased to show the subject of its payload."
+                + "`unsubscribed` one had ceased to show the subject of its payload; a `shadowed` one would "
+                + "have been sent, if `delivery.mode` were not `shadow`."
         ) { status in
             status.pushes.map { pushes in
                 let labels = [

@@ -19,7 +19,7 @@ package enum WorkerMetrics {
         all.map { MetricFamily($0.definition, $0.series(status)) }
     }
 
-    static let all = process + index + log + pushes + delivery + export
+    static let all = process + index + log + pushes + shadow + delivery + export
 
     // MARK: Kinds of metrics
 

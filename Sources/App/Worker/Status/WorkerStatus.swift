@@ -107,6 +107,8 @@ struct WorkerStatus: Sendable {
     var lacksRestrictions = false
     /// The operator's own events; nil where none are written.
     var canary: CanaryStatus?
+    /// What would have been sent and written; nil where it is.
+    var shadow: Shadow?
     /// What is kept from ending since the worker's clock may be ahead.
     var clockDoubt = ClockDoubt()
     /// How long an event that nothing delays may hold its offset: the longest wait of a push, or
