@@ -11,6 +11,19 @@ struct TokenName: Hashable, CustomStringConvertible {
     /// - Parameter token: the bytes of the token, not hexadecimal digits.
     init(_ token: [UInt8]) { description = Hexadecimal.encode(SHA256Digest.of(token).prefix(8)) }
 
+    /// The name as a number, of which a set takes less memory.
+    var number: UInt64 { UInt64(description, radix: 16)! }
+
+    init(number: UInt64) {
+        let digits = String(number, radix: 16)
+        description = String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// The number in the first 8 bytes of a token's SHA-256.
+    static func number(_ digest: [UInt8]) -> UInt64 {
+        digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
     /// Parses a name that a user wrote; nil unless it is 16 hexadecimal digits.
     init?(written text: String) {
         guard let bytes = Hexadecimal.decode(text), bytes.count == 8 else { return nil }
