@@ -30,6 +30,11 @@ internal import Testing
         ]
         (status.index.recordsRead, status.index.elapsed) = (1, .seconds(4))
         status.index.snapshotAge = .seconds(60)
+        status.index.tokensOf = [
+            .init(
+                app: "com.example.Home", environment: .production, tokenClass: .control, tokens: 8)
+        ]
+        status.shadow = .init(pushes: 9, deadLetters: 0, lines: 9, linesLost: 1)
         status.partitions = [
             WorkerStatus.Partition(topic: "lamplighter.events", partition: 0, lag: 5)
         ]

@@ -22,6 +22,14 @@ internal import Testing
             startedAt: WallTime(rfc3339: "2026-11-21T03:12:00Z")!, residentBytes: 300 << 20)
         status.index.recordsRead = 250
         status.index.tokens = 1_000_000
+        status.index.tokensOf = [
+            .init(
+                app: "com.example.Home", environment: .production, tokenClass: .widget,
+                tokens: 400_000),
+            .init(
+                app: "com.example.Home", environment: .production, tokenClass: .control,
+                tokens: 600_000),
+        ]
         status.index.snapshotAge = .seconds(60)
         status.index.tables[0].unread = 750
         status.counters.events = 1000
@@ -245,6 +253,8 @@ internal import Testing
                 "offsets      4 events held, 0 records unacknowledged; the oldest uncommitted event "
                     + "was read 1.2 s ago",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
+                "tokens       com.example.Home in production, control: 600,000",
+                "tokens       com.example.Home in production, widget: 400,000",
                 "canary       one every 60 s, the newest that came through was written 70 s ago and took "
                     + "84 ms; the latest: it was not read yet",
                 "restricted   app com.example.Home: limit to 500/s, by anna at "

@@ -47,6 +47,11 @@ private typealias Fixture = AudienceFixture
         let token = audience.entry(other, at: 0).token
         #expect(audience.route(of: token) == Fixture.route(Fixture.mail))
         #expect(audience.statistics.tokens == 2)
+        let counts = audience.statistics.tokensOfRoutes
+        for app in [Fixture.home, Fixture.mail] {
+            #expect(counts[Int(Fixture.route(app).rawValue)] == 1)
+        }
+        #expect(counts.reduce(0, +) == 2)
     }
 
     @Test func `an audience replaces a registration by its next snapshot`() {

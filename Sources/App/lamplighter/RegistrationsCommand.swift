@@ -14,7 +14,9 @@ struct RegistrationsCommand: ParsableCommand {
             Workers may run meanwhile. A registration that its app writes again at the same moment \
             is kept: what the command has hidden it writes again.
             """,
-        subcommands: [List.self, Export.self, Import.self, Collect.self, Forget.self])
+        subcommands: [
+            List.self, Export.self, Import.self, Coverage.self, Collect.self, Forget.self,
+        ])
 
     struct Collect: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

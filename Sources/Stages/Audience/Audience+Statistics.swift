@@ -7,6 +7,8 @@ internal import PushModel
 package struct AudienceStatistics: Hashable, Sendable {
     /// The number of tokens that a registration holds.
     package var tokens: Int
+    /// The same by route.
+    package var tokensOfRoutes: [Int]
     package var subjects: Int
     /// Entries of subjects' lists; those of whole kinds are not counted.
     package var subscriptions: Int
@@ -34,7 +36,7 @@ package struct AudienceStatistics: Hashable, Sendable {
 extension Audience {
     package var statistics: AudienceStatistics {
         AudienceStatistics(
-            tokens: tokens.count, subjects: subjects.subjects,
+            tokens: tokens.count, tokensOfRoutes: tokens.counts, subjects: subjects.subjects,
             subscriptions: subjects.subscriptions, registrations: registrations.count,
             kinds: kinds.count, suppressions: tokens.suppressionCount,
             tokenBytes: tokens.recordBytes, subjectBytes: subjects.recordBytes,

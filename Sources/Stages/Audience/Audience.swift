@@ -48,7 +48,7 @@ package struct Audience: ~Copyable, Sendable {
     ///   - allowKindWide: keep a list of all controls and widgets of each kind, at 20 bytes
     ///     each.
     package init(routing: RoutingTable, hashSeed: UInt64, allowKindWide: Bool) {
-        tokens = TokenTable(seed: hashSeed)
+        tokens = TokenTable(seed: hashSeed, routes: routing.routes.count)
         subjects = SubjectTable(seed: hashSeed)
         registrations = RegistrationTable()
         kinds = KindTable(apps: routing.apps.count, seed: hashSeed)

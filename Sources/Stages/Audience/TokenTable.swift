@@ -47,7 +47,9 @@ struct TokenTable: ~Copyable, Sendable {
     private let seed: UInt64
     private let byAddress = PassedByAddress()
     /// The number of tokens that a registration holds.
-    var count = 0
+    private(set) var count = 0
+    /// The same, by route.
+    private(set) var counts: [Int]
 
     static let headerBytes = MemoryLayout<Header>.size
     static let usualTokenBytes = 32
@@ -55,7 +57,8 @@ struct TokenTable: ~Copyable, Sendable {
     /// The most suppressions known at once; with their tokens' rows they would fill 64 GiB.
     private static let suppressionsMax = 1 << 30
 
-    init(seed: UInt64) {
+    init(seed: UInt64, routes: Int) {
+        counts = Array(repeating: 0, count: routes)
         records = ByteArena()
         index = IndexTable()
         suppressions = Column(capacity: Self.suppressionsMax)
@@ -97,8 +100,15 @@ struct TokenTable: ~Copyable, Sendable {
         return TokenID(rawValue: row)
     }
 
+    /// A token of this route has become one that a registration holds, or ceased to be one.
+    mutating func countHeld(_ change: Int, of route: UInt16) {
+        count += change
+        counts[Int(route)] += change
+    }
+
     mutating func retain(_ token: TokenID) {
-        if records[token.rawValue, as: Header.self].references == 0 { count += 1 }
+        let header = records[token.rawValue, as: Header.self]
+        if header.references == 0 { countHeld(1, of: header.route) }
         records[token.rawValue, as: Header.self].references += 1
     }
 
@@ -107,7 +117,7 @@ struct TokenTable: ~Copyable, Sendable {
         records[token.rawValue, as: Header.self].references -= 1
         let header = records[token.rawValue, as: Header.self]
         guard header.references == 0 else { return false }
-        count -= 1
+        countHeld(-1, of: header.route)
         if !header.isMarked {
             records[token.rawValue, as: Header.self].lengthAndMark |= Header.mark
             removed.append(token.rawValue)
@@ -269,7 +279,7 @@ struct TokenTable: ~Copyable, Sendable {
     /// Traps unless every row can be found, is needed, and has exactly `references[row]`.
     func checkInvariants(references expected: [UInt32: Int]) {
         index.checkInvariants()
-        var held = 0
+        var held = counts.map { _ in 0 }
         var judged = 0
         index.forEach { row in
             let token = TokenID(rawValue: row)
@@ -278,10 +288,13 @@ struct TokenTable: ~Copyable, Sendable {
             precondition(Int(header.references) == expected[row, default: 0])
             precondition(header.references > 0 || header.suppression > 0 || header.isMarked)
             precondition(header.isMarked == removed.contains(row))
-            if header.references > 0 { held += 1 }
+            if header.references > 0 { held[Int(header.route)] += 1 }
             if header.suppression > 0 { judged += 1 }
         }
-        precondition(held == count && expected.count == count, "a token is lost or kept too long")
+        precondition(held == counts, "the tokens of a route are miscounted")
+        precondition(
+            held.reduce(0, +) == count && expected.count == count,
+            "a token is lost or kept too long")
         precondition(judged == suppressionRows.count, "a suppression is lost")
     }
 

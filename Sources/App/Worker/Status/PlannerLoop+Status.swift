@@ -226,6 +226,13 @@ extension PlannerLoop {
         }
         index.recordsRead = tables.recordsRead
         index.tokens = statistics.tokens
+        index.tokensOf = zip(plan.routing.routes, statistics.tokensOfRoutes).compactMap {
+            route, tokens in
+            guard tokens > 0 else { return nil }
+            return WorkerStatus.TokenCount(
+                app: plan.routing.name(of: route.app), environment: route.environment,
+                tokenClass: route.tokenClass, tokens: tokens)
+        }
         index.subjects = statistics.subjects
         index.subscriptions = statistics.subscriptions
         index.registrations = statistics.registrations

@@ -15,6 +15,7 @@ extension StatusReport {
             ("latency", latencyText), ("waiting", waitingText), ("offsets", offsetsText),
             ("index", indexText),
         ]
+        rows += tokenRows
         rows += canary.map { [("canary", $0.text)] } ?? []
         rows += (restrictions ?? []).map { ("restricted", $0.text) }
         rows += pools.map { ("pool", $0.text) }
@@ -33,6 +34,13 @@ extension StatusReport {
         return
             ([title, summaryLine, ""] + rows.map(Self.line)
             + (findings.isEmpty ? [] : [""]) + findings.map(Self.line)).map(\.printable)
+    }
+
+    /// Those of which there are most.
+    private var tokenRows: [(String, String)] {
+        (index.tokensOf ?? []).sorted { $0.tokens > $1.tokens }.prefix(8).map {
+            ("tokens", "\($0.app) in \($0.environment), \($0.class): \($0.tokens.withCommas)")
+        }
     }
 
     private var budgetRows: [(String, String)] {

@@ -122,6 +122,11 @@ extension StatusReport.Index {
     fileprivate init(_ index: WorkerStatus.Index) {
         recordsRead = index.recordsRead
         tokens = index.tokens
+        tokensOf = index.tokensOf.map {
+            StatusReport.TokenCount(
+                app: $0.app, environment: $0.environment.name, class: $0.tokenClass.name,
+                tokens: $0.tokens)
+        }
         subjects = index.subjects
         subscriptions = index.subscriptions
         registrations = index.registrations

@@ -71,12 +71,21 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var recordsRead: UInt64
         @Nullable package var secondsLeft: Double?
         package var tokens: Int
+        /// Nil in the report of a worker from before they were counted apart.
+        package var tokensOf: [TokenCount]?
         package var subjects: Int
         package var subscriptions: Int
         package var registrations: Int
         package var bytes: Int
         @Nullable package var snapshotSeconds: Double?
         package var topics: [Table]
+    }
+
+    package struct TokenCount: Codable, Sendable, Equatable {
+        package var app: String
+        package var environment: String
+        package var `class`: String
+        package var tokens: Int
     }
 
     package struct Table: Codable, Sendable, Equatable {

@@ -60,6 +60,19 @@ extension WorkerMetrics {
         gauge("lamplighter_index_tokens", "Push tokens that some registration holds.") {
             $0.index.tokens
         },
+        metric(
+            "lamplighter_index_app_tokens", .gauge, labels: ["app", "environment", "class"],
+            "The same by app, environment and class of token; no series where there is none."
+        ) { status in
+            status.index.tokensOf.map {
+                MetricFamily.Series(
+                    .integer($0.tokens),
+                    [
+                        (name: "app", value: $0.app), ("environment", $0.environment.name),
+                        ("class", $0.tokenClass.name),
+                    ])
+            }
+        },
         gauge("lamplighter_index_subjects", "Subjects that some token shows.") {
             $0.index.subjects
         },

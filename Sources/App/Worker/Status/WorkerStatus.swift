@@ -202,10 +202,19 @@ struct WorkerStatus: Sendable {
     }
 
     /// The index of tokens, and the compacted topics that it is read from.
+    struct TokenCount: Sendable {
+        var app: String
+        var environment: PushEnvironment
+        var tokenClass: TokenClass
+        var tokens: Int
+    }
+
     struct Index: Sendable {
         var tables: [Table] = []
         var recordsRead: UInt64 = 0
         var tokens = 0
+        /// The same by app, environment and class, without those of which there is none.
+        var tokensOf: [TokenCount] = []
         var subjects = 0
         var subscriptions = 0
         var registrations = 0

@@ -34,7 +34,7 @@ struct IndexTables: ~Copyable {
         from source: consuming ChecksummedInput
     ) throws(SnapshotFault) {
         var input = source
-        var tokens = TokenTable(seed: seed)
+        var tokens = TokenTable(seed: seed, routes: routing.routes.count)
         var subjects = SubjectTable(seed: seed)
         var registrations = RegistrationTable()
         var kinds = KindTable(apps: routing.apps.count, seed: seed)

@@ -94,7 +94,7 @@ extension TokenTable {
             else { throw Self.fault }
             records[found.row, as: Header.self].pending = header.references
             references += Int(header.references)
-            if header.references > 0 { count += 1 }
+            if header.references > 0 { countHeld(1, of: header.route) }
         }
         try records.claimFreeBlocks(in: &units)
         for row in 1..<suppressions.count
