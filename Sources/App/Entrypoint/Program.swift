@@ -25,12 +25,12 @@ package enum Program {
         // every signal unblocked.
         guard command is any AsyncParsableCommand else {
             do { try command.run() } catch { end(error, of: type(of: command), in: root) }
-            return
+            ProcessEnd.leave(EXIT_SUCCESS)
         }
         Task {
             guard var command = parsed(root) as? any AsyncParsableCommand else { return }
             do { try await command.run() } catch { end(error, of: type(of: command), in: root) }
-            exit(EXIT_SUCCESS)
+            ProcessEnd.leave(EXIT_SUCCESS)
         }
         dispatchMain()
     }
@@ -53,15 +53,18 @@ package enum Program {
         case let slip as ValidationError:
             StandardError.write(
                 "Error: \(slip.message)\nUsage: " + root.usageString(for: command))
-            exit(ExitCode.validationFailure.rawValue)
+            ProcessEnd.leave(ExitCode.validationFailure.rawValue)
         // Errors of the argument parser, and `help`, have exit codes of their own; to any other
         // error it assigns the code of a plain failure.
         case _ where error is ExitCode || root.exitCode(for: error) != .failure:
-            root.exit(withError: error)
+            let (text, code) = (root.fullMessage(for: error), root.exitCode(for: error))
+            if !text.isEmpty, code.isSuccess { print(text) }
+            if !text.isEmpty, !code.isSuccess { StandardError.write(text) }
+            ProcessEnd.leave(code.rawValue)
         default:
             let failure = Failure(error)
             StandardError.write("\(root.programName): \(failure.message)")
-            exit(failure.status.rawValue)
+            ProcessEnd.leave(failure.status.rawValue)
         }
     }
 }

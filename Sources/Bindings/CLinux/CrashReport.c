@@ -138,12 +138,17 @@ void CLinux_useSignalStack(void) {
     sigaltstack(&alternate, 0);
 }
 
-void CLinux_reportCrashes(const char *name, const char *version) {
+bool CLinux_hasSanitizer(void) {
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    return;
+    return true;
 #endif
 #endif
+    return false;
+}
+
+void CLinux_reportCrashes(const char *name, const char *version) {
+    if (CLinux_hasSanitizer()) return;
     strncpy(program, name, sizeof program - 1);
     strncpy(build, version, sizeof build - 1);
     handsOver = getenv("SWIFT_BACKTRACE") != 0;

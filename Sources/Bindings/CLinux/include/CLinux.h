@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -67,6 +68,9 @@ void CLinux_reportCrashes(const char *name, const char *version);
 /// Gives the calling thread a stack for signal handlers, so that a full stack can be reported. The
 /// main thread has one after CLinux_reportCrashes.
 void CLinux_useSignalStack(void);
+
+/// Whether a sanitizer is built in, which looks at the process once it exits.
+bool CLinux_hasSanitizer(void);
 
 /// Prints the sentence, as one line that begins with the name, and ends the process at once.
 _Noreturn void CLinux_end(int code, const char *sentence);
