@@ -4,9 +4,11 @@
 internal import Delivery
 internal import Logging
 internal import PushModel
+internal import Rdkafka
 internal import RecordFormats
 internal import Testing
 
+@testable internal import KafkaLog
 @testable internal import Pipeline
 @testable internal import Worker
 
@@ -36,6 +38,20 @@ internal import Testing
             lines.taken() == ["notice pushes resume [of=credential home in production]"])
         watch.report([breaker], logger: logger)
         #expect(lines.taken().count == 1, "open again")
+    }
+
+    @Test func `a last commit that Kafka has not taken is told with its partitions and the cause`()
+    {
+        let partitions = (0..<12).map { RefusedCommit.Place(topic: 1, partition: $0) }
+        ConsumerWatch().notCommitted(
+            RefusedCommit(
+                partitions: partitions, cause: RdkafkaError(.rebalanceInProgress, message: "wait")),
+            topics: ["events", "orders"], logger: logger)
+        let told = lines.taken()
+        #expect(told.count == 1)
+        #expect(told[0].hasPrefix("warning Kafka has not taken the last commit of partitions"))
+        #expect(told[0].contains("count=12") && told[0].contains("partitions=orders/0, orders/1,"))
+        #expect(told[0].contains("orders/9 and 2 more") && told[0].contains("wait"))
     }
 
     @Test func `clients of Kafka that never end are told from the third on, then each`() {

@@ -87,14 +87,67 @@ import Testing
         group.close()
     }
 
-    @Test func `an offset is committed without its metadata when it is refused with it`()
+    private var refusals: [RefusedCommit] {
+        group.reading.facts.compactMap {
+            if case .notCommitted(let refusal) = $0 { refusal } else { nil }
+        }
+    }
+
+    // COORDINATOR_LOAD_IN_PROGRESS and REBALANCE_IN_PROGRESS on OffsetCommit.
+    @Test(arguments: [14, 27])
+    func `the last commit is made again when it is refused for a reason that passes`(
+        code: Int32
+    ) async throws {
+        let id = try #require(try await group.assign([0]).first)
+        try group.fixture.kafka.perform(.fail(apiKey: 8, code: code, count: 3))
+        try await giveBack([0], committing: [CommitPosition(id, offset: 5, metadata: "v1 8 3")])
+        #expect(group.starts == [5] && metadata == ["v1 8 3"] && refusals.isEmpty)
+        group.close()
+    }
+
+    @Test func `the last commit is made again where only its metadata is new`() async throws {
+        let id = try #require(try await group.assign([0]).first)
+        try await commit(CommitPosition(id, offset: 5, metadata: "v1 8 3"))
+        try group.fixture.kafka.perform(.fail(apiKey: 8, code: 14, count: 1))
+        try await giveBack([0], committing: [CommitPosition(id, offset: 5, metadata: "v1 9 3")])
+        #expect(group.starts == [5] && metadata == ["v1 9 3"])
+        group.close()
+    }
+
+    @Test func `the last commit that is refused for good is told, and left to the library`()
         async throws
     {
+        let ids = try await group.assign([0, 1])
+        // TOPIC_AUTHORIZATION_FAILED on OffsetCommit.
+        try group.fixture.kafka.perform(.fail(apiKey: 8, code: 29, count: 1))
+        try await giveBack(
+            [0, 1],
+            committing: [
+                CommitPosition(ids[0], offset: 5, metadata: "v1 8 3"),
+                CommitPosition(ids[1], offset: 2, metadata: "v1 2 3"),
+            ])
+        // Without the metadata before librdkafka 2.1.
+        #expect(group.starts == [5, 2])
+        let refusal = try #require(refusals.first)
+        #expect(refusals.count == 1 && refusal.partitions.map(\.partition) == [0, 1])
+        #expect(refusal.cause.code == .topicAuthorizationFailed)
+        group.close()
+    }
+
+    @Test func `a last commit that is refused again and again is given up`() async throws {
         let id = try #require(try await group.assign([0]).first)
-        // COORDINATOR_LOAD_IN_PROGRESS on OffsetCommit.
-        try group.fixture.kafka.perform(.fail(apiKey: 8, code: 14, count: 1))
-        try await giveBack([0], committing: [CommitPosition(id, offset: 5, metadata: "v1 8 3")])
-        #expect(group.starts == [5])
+        try group.fixture.kafka.perform(.fail(apiKey: 8, code: 27, count: 100_000))
+        group.announce(.revokePartitions, [0])
+        consumer.completeRevoke(
+            commit: [CommitPosition(id, offset: 5, metadata: "v1 8 3")], now: .current)
+        let told = consumer.takeFacts().contains {
+            if case .notCommitted(let refusal) = $0 {
+                refusal.cause.code == .rebalanceInProgress
+            } else {
+                false
+            }
+        }
+        #expect(told)
         group.close()
     }
 

@@ -83,6 +83,20 @@ package struct OffsetLoss: Hashable, Sendable {
     package var offsetsMax: Int64 { cause == .retention ? startOffset - committed : 0 }
 }
 
+/// Partitions that are given up while the group's coordinator refuses to commit how far they were read.
+/// Their next owner may begin at an older commit.
+package struct RefusedCommit: Hashable, Sendable {
+    package struct Place: Hashable, Sendable {
+        /// The position of the topic in the list of subscribed topics.
+        package let topic: Int
+        package let partition: Int32
+    }
+
+    package let partitions: [Place]
+    /// Why the first of them was refused, the last time.
+    package let cause: RdkafkaError
+}
+
 /// A problem that librdkafka reports and handles itself. At most one is reported per code,
 /// topic and interval.
 package struct KafkaWarning: Hashable, Sendable {
@@ -113,6 +127,7 @@ package enum ConsumerFact: Hashable, Sendable {
     case unavailable([UnavailablePartition])
     /// A partition that was reported as `unavailable` is read again.
     case availableAgain(topic: Int, partition: Int32)
+    case notCommitted(RefusedCommit)
     case warning(KafkaWarning)
     /// A partition no longer gets records, or could not be started. The caller must call `restart`.
     case restartNeeded(RdkafkaError)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
 package import PushModel
 internal import Rdkafka
 
@@ -70,22 +71,53 @@ extension EventConsumer {
     }
 
     /// Commits positions of partitions that are given up, with their metadata, and waits a second
-    /// at most for the coordinator, which answers at once while a group joins. librdkafka is given
-    /// those that could not be committed: it tries once more as it gives the partitions back.
+    /// at most for the coordinator, which answers at once while a group joins. What it refuses for a
+    /// reason that passes is committed again within that second. librdkafka is given the rest: it
+    /// tries once more as it gives the partitions back, before version 2.1 without the metadata.
     func commitOrStore(_ positions: [CommitPosition]) {
         commitUnderWay = nil
-        let ours = positions.filter { partitions.row($0.assignment) != nil }
-        guard !ours.isEmpty, let client = session?.client, !client.isCooperative else {
+        var open = positions.filter { partitions.row($0.assignment) != nil }
+        guard !open.isEmpty, let client = session?.client, !client.isCooperative else {
             store(positions)
             return
         }
-        var refused = ours
-        if let answer = try? client.commit(list(of: ours), timeout: Self.lastCommitTimeout),
-            answer.count == ours.count
-        {
-            refused = ours.indices.filter { answer[$0].error != .none }.map { ours[$0] }
+        let deadline = ContinuousClock.now + Self.lastCommitTimeout
+        while let cause = commit(&open, client: client, by: deadline) {
+            guard cause.code.passesByItself,
+                ContinuousClock.now + Self.lastCommitInterval < deadline
+            else {
+                append(.notCommitted(refusal(of: open, cause)))
+                break
+            }
+            usleep(UInt32(Self.lastCommitInterval / .microseconds(1)))
         }
-        store(refused)
+        store(open)
+    }
+
+    /// Commits once, and leaves in `open` what is not committed.
+    ///
+    /// - Returns: why the first of them is not; nil if all are committed.
+    private func commit(
+        _ open: inout [CommitPosition], client: Client, by deadline: ContinuousClock.Instant
+    ) -> RdkafkaError? {
+        do throws(RdkafkaError) {
+            let answer = try client.commit(
+                list(of: open), timeout: deadline - ContinuousClock.now)
+            precondition(answer.count == open.count, "the library answers for other partitions")
+            let refused = open.indices.filter { answer[$0].error != .none }
+            defer { open = refused.map { open[$0] } }
+            return refused.first.map { RdkafkaError(answer[$0].error) }
+        } catch {
+            return error
+        }
+    }
+
+    private func refusal(of open: [CommitPosition], _ cause: RdkafkaError) -> RefusedCommit {
+        let refused = open.map { position in
+            let (topic, partition) = partitions.partition(of: position.assignment)
+            return RefusedCommit.Place(topic: topic, partition: partition)
+        }
+        return RefusedCommit(partitions: refused, cause: cause)
     }
 
     private func committed(_ position: CommitPosition) {
@@ -108,4 +140,5 @@ extension EventConsumer {
     }
 
     package static let lastCommitTimeout = Duration.seconds(1)
+    private static let lastCommitInterval = Duration.milliseconds(50)
 }

@@ -343,7 +343,8 @@ final class RegistrarLoop {
                         ])
                 }
             case .availableAgain(_, let partition): unavailable[partition] = nil
-            case .offsetsLost: break
+            // A registrar commits nothing but who it is.
+            case .offsetsLost, .notCommitted: break
             }
         }
         return nil

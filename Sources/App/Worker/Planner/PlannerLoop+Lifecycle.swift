@@ -97,6 +97,8 @@ extension PlannerLoop {
             logger.notice(
                 "a partition is read again",
                 metadata: ["partition": "\(plan.consumedTopics[topic])/\(partition)"])
+        case .notCommitted(let refusal):
+            reports.watch.notCommitted(refusal, topics: plan.consumedTopics, logger: logger)
         case .warning(let warning):
             logger.warning(
                 "Kafka's client warns",
@@ -210,6 +212,9 @@ extension PlannerLoop {
             let positions = notedPositions(of: lifecycle.open.events, now: now)
             if !consumer.close(committing: positions, timeout: WorkerPlan.leaveTimeout, now: now) {
                 logger.warning("could not leave the group in time; it will expel this worker later")
+            }
+            for case .notCommitted(let refusal) in consumer.takeFacts() {
+                reports.watch.notCommitted(refusal, topics: plan.consumedTopics, logger: logger)
             }
         case .keepIndex: keepIndex(end, now: Self.clock())
         }

@@ -104,17 +104,30 @@ struct ConsumerWatch {
         }
         for (cause, group) in groups.sorted(by: { $0.value[0].partition < $1.value[0].partition }) {
             let topic = topics[cause.topic]
-            let named = group.prefix(Self.partitionsNamedMax).map { "\(topic)/\($0.partition)" }
-            let more = group.count - named.count
             logger.error(
                 "some partitions cannot be read; the others are",
                 metadata: [
                     "remedy": "\(Self.remedy(cause.code))",
-                    "partitions":
-                        "\(named.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")",
+                    "partitions": "\(Self.named(group.map { "\(topic)/\($0.partition)" }))",
                     "count": .stringConvertible(group.count), "cause": "\(group[0].cause)",
                 ])
         }
+    }
+
+    func notCommitted(_ refusal: RefusedCommit, topics: [String], logger: Logger) {
+        let names = refusal.partitions.map { "\(topics[$0.topic])/\($0.partition)" }
+        logger.warning(
+            "Kafka has not taken the last commit of partitions that are given up: their next owner may push again what has ended",
+            metadata: [
+                "partitions": "\(Self.named(names))",
+                "count": .stringConvertible(names.count), "cause": "\(refusal.cause)",
+            ])
+    }
+
+    private static func named(_ partitions: [String]) -> String {
+        let more = partitions.count - partitionsNamedMax
+        return partitions.prefix(partitionsNamedMax).joined(separator: ", ")
+            + (more > 0 ? " and \(more) more" : "")
     }
 
     private static let partitionsNamedMax = 10
