@@ -34,10 +34,12 @@ extension Fleet {
     }
 
     /// Asks until the answer is of this status and contains this.
-    func request(_ path: String, port: Int, until status: Int, _ text: String) async throws {
+    func request(
+        _ path: String, port: Int, _ options: [String] = [], until status: Int, _ text: String
+    ) async throws {
         let patience = Patience()
         while true {
-            let answer = try await request(path, port: port)
+            let answer = try await request(path, port: port, options)
             if answer.status == status, answer.body.contains(text) { return }
             try #require(!patience.isOver, "\(path): \(answer)")
             try await Task.sleep(for: .milliseconds(50))
