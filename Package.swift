@@ -69,7 +69,7 @@ let pipeline: [Target] = [
         name: "Pipeline",
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "SchemaCodecs", "FlatMemory",
+            "Ledger", "SchemaCodecs", "FlatMemory", "OpenSSL",
         ],
         path: "Sources/Pipeline", swiftSettings: .house)
 ]

@@ -4,6 +4,7 @@
 import FleetKit
 import Foundation
 import LinuxIO
+import OpenSSL
 import PushModel
 import RecordFormats
 import Testing
@@ -154,6 +155,60 @@ struct `Restriction commands and a running fleet` {
         try await resume()
     }
 
+    @Test func `a rollout's steps are followed by both senders at the same event`() async throws {
+        let tokens = (0..<40).map { _ in TestToken() }
+        let subjects = tokens.indices.map { "moving-\($0)" }
+        try fleet.register(tokens.enumerated().map { .controls([$1], show: [subjects[$0]]) })
+        try await fleet.registrationsApplied()
+        let ours = tokens.filter { $0.number < 50 }
+        let theirs = tokens.filter { $0.number >= 50 }
+        // The one that this fleet sends to in any case.
+        let named = try #require(theirs.first)
+
+        try await step(to: 0, ["--token-id", named.id])
+        for subject in subjects { try fleet.emit(subject) }
+        try await fleet.eventually("the named token's push") { fleet.accepted(named) == 1 }
+        let early = try await run(
+            "rollout", "--app", TestApp.home, "--percent", "7", "--from", "2026-01-01T00:00:00Z")
+        #expect(early.status != 0)
+        try await step(to: 50) {
+            // Written before the step, and read before or after it.
+            for subject in subjects { try fleet.emit(subject) }
+        }
+        for subject in subjects { try fleet.emit(subject) }
+        try await fleet.eventually("the pushes of the step") {
+            ours.allSatisfy { fleet.accepted($0) == 1 }
+        }
+        try await fleet.eventually("the named token's third push") { fleet.accepted(named) >= 2 }
+        try await Task.sleep(for: .seconds(1))
+        #expect(ours.allSatisfy { fleet.accepted($0) == 1 })
+        #expect(theirs.dropFirst().allSatisfy { fleet.accepted($0) == 0 })
+
+        let all = try await run("resume", "--all")
+        all.expect("rollout of app \(TestApp.home) stays")
+        let ended = try await run("resume", "--rollout", TestApp.home)
+        #expect(ended.status == 0, "\(ended.output)")
+        try await resume()
+        for subject in subjects { try fleet.emit(subject) }
+        try await fleet.eventually("everybody's push") {
+            theirs.dropFirst().allSatisfy { fleet.accepted($0) == 1 }
+        }
+    }
+
+    /// Takes the rollout a step on, and waits until it is in force.
+    private func step(
+        to percent: Int, _ options: [String] = [], meanwhile: () throws -> Void = {}
+    ) async throws {
+        let from = WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000) + .seconds(8)
+        try await run(
+            ["rollout", "--app", TestApp.home, "--percent", "\(percent)", "--from", from.rfc3339]
+                + options, until: "rollout to \(percent) %")
+        try meanwhile()
+        while WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000) <= from {
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
     @Test func `a restriction that has ended is removed by resume, and once`() async throws {
         let gone = ["--app", TestApp.home, "--subject", "gone"]
         for removal in [["resume"] + gone, ["resume", "--all"]] {
@@ -276,4 +331,11 @@ struct `Restriction commands and a running fleet` {
         #expect(result.status == 64)
         result.expect(words)
     }
+}
+
+extension TestToken {
+    private var hash: UInt64 { bytes.withUnsafeBytes { SHA256Digest.prefix(of: $0) } }
+    /// By which a rollout has it or has it not.
+    fileprivate var number: Int { Rollout.number(hash) }
+    fileprivate var id: String { Hexadecimal.encode(SHA256Digest.of(bytes).prefix(8)) }
 }

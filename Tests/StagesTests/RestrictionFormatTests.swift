@@ -27,7 +27,7 @@ internal import Testing
         .pushes(app: "com.example.Home", tokenClass: .device),
         .subject(Array("floor/2/door".utf8), app: "com.example.Home"),
         .subject([0xFF, 0x2F, 0x00], app: "com.example.Home"),
-        .topic("lamplighter.events"),
+        .topic("lamplighter.events"), .rollout(app: "com.example.Home"),
     ]
 
     @Test(arguments: scopes) func `each scope's key leads back to it`(scope: Restriction.Scope)
@@ -39,12 +39,55 @@ internal import Testing
 
     @Test(arguments: [
         "", "app", "app/", "app//class/control", "class/phone", "class/control/app/a", "topic/",
-        "app/a/class/phone", "app/a/subject/", "app/a b", "kind/a", "app/a/kind/b",
+        "app/a/class/phone", "app/a/subject/", "app/a b", "kind/a", "app/a/rollouts",
+        "app//rollout", "app/a/rollout/b", "app/a/kind/b",
         "topic/\(String(repeating: "t", count: 250))",
         "app/a/subject/\(String(repeating: "s", count: 257))",
     ])
     func `another key is refused`(key: String) {
         #expect(throws: UnreadableRecord.self) { try decode(Array(key.utf8)) }
+    }
+
+    private static let rollout = Rollout(
+        percent: 10, percentBefore: 0, from: WallTime(milliseconds: 1_795_000_000_000),
+        tokens: [0x4BF5_122F_3445_54C5, 7])
+
+    @Test func `a rollout is read as it is written, of an app alone`() throws {
+        let restriction = Restriction(
+            .rollout(Self.rollout), by: "anna", at: WallTime(milliseconds: 1_794_999_000_000))
+        let value = String(decoding: RestrictionEncoder.value(restriction), as: UTF8.self)
+        #expect(value.contains(#""tokens":["4bf5122f344554c5","0000000000000007"]"#))
+        #expect(try decode(Array("app/a/rollout".utf8), value).restriction == restriction)
+        for key in ["app/a", "class/control", "topic/t", "app/a/subject/s"] {
+            #expect(throws: UnreadableRecord.self) { try decode(Array(key.utf8), value) }
+        }
+        #expect(throws: UnreadableRecord.self) { try decode(Array("app/a/rollout".utf8)) }
+    }
+
+    @Test(arguments: [
+        (#""percent":10"#, #""percent":101"#), (#""percent":10"#, #""percent":-1"#),
+        (#""percentBefore":0,"#, ""), (#""from":"2026-11-18T11:06:40.000Z","#, ""),
+        ("4bf5122f344554c5", "4bf5122f344554c"), ("4bf5122f344554c5", "4bf5122f344554cx"),
+        (#""by""#, #""until":"2026-11-21T06:12:00Z","by""#),
+    ])
+    func `a rollout that is none is refused`(part: String, other: String) throws {
+        let restriction = Restriction(
+            .rollout(Self.rollout), by: "anna", at: WallTime(milliseconds: 1_794_999_000_000))
+        let value = String(decoding: RestrictionEncoder.value(restriction), as: UTF8.self)
+        try #require(value.contains(part), "\(value)")
+        let broken = value.replacing(part, with: other, maxReplacements: 1)
+        #expect(throws: UnreadableRecord.self) {
+            try decode(Array("app/a/rollout".utf8), broken)
+        }
+    }
+
+    @Test func `a token's number is what other languages make of it`() {
+        // Of 01, 04, 05 and 010203, by Python's hashlib.
+        let hashes: [UInt64] = [
+            0x4BF5_122F_3445_54C5, 0xE52D_9C50_8C50_2347, 0xE77B_9A9A_E9E3_0B0D,
+            0x0390_58C6_F2C0_CB49,
+        ]
+        #expect(hashes.map(Rollout.number) == [75, 0, 2, 58])
     }
 
     @Test func `what is written is read`() throws {

@@ -102,6 +102,7 @@ extension ConfiguredRestriction {
             case .subject(let subject, let app):
                 "app=\(app) subject=\(String(decoding: subject, as: UTF8.self))"
             case .topic(let topic): "topic=\(topic)"
+            case .rollout(let app): "rollout=\(app)"
             }
         if case .limit(let rate) = action { return "limit \(what) rate=\(rate)/s" }
         return "\(action.word) \(what)"
@@ -117,7 +118,7 @@ extension Configuration {
         let knowsApps = reader.isSound(["apns", "credentials"]) && !apps.isEmpty
         for restriction in planning.restrictions {
             switch restriction.scope {
-            case .pushes(let app?, _), .subject(_, let app):
+            case .pushes(let app?, _), .subject(_, let app), .rollout(let app):
                 guard knowsApps, !apps.contains(app) else { continue }
                 reader.report(
                     path, wrong: "names \(app), which no credential signs for",

@@ -26,6 +26,7 @@ struct Lamplighter: AsyncParsableCommand {
             SuppressionsCommand.self, RegistrationsCommand.self, CompareCommand.self,
             IndexCommand.self,
             PauseCommand.self, DropCommand.self, LimitCommand.self, ResumeCommand.self,
+            RolloutCommand.self,
             RestrictionsCommand.self, ChannelsCommand.self, RegistrarCommand.self,
             RegistrarKeyCommand.self,
         ])

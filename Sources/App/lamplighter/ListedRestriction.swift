@@ -9,9 +9,12 @@ struct ListedRestriction: Encodable {
     /// When it was asked for; nil for one of the configuration.
     let at: String?
     let what: String
-    /// `pause`, `drop`, `limit` or `resume`.
+    /// `pause`, `drop`, `limit`, `rollout` or `resume`.
     let action: String
     let perSecond: Int?
+    let percent, percentBefore: Int?
+    /// When `percent` takes the place of `percentBefore`.
+    let from: String?
     let until: String?
     let by: String?
     let reason: String?
@@ -21,6 +24,9 @@ struct ListedRestriction: Encodable {
         what = "\(scope)"
         action = restriction.action.word
         perSecond = restriction.action.perSecond
+        let rollout = restriction.action.rollout
+        (percent, percentBefore) = (rollout?.percent, rollout?.percentBefore)
+        from = rollout?.from.rfc3339
         until = restriction.until?.rfc3339
         by = restriction.by
         reason = restriction.reason
@@ -32,6 +38,7 @@ struct ListedRestriction: Encodable {
         perSecond = configured.action.perSecond
         by = ConfiguredRestriction.by
         (at, until, reason) = (nil, nil, nil)
+        (percent, percentBefore, from) = (nil, nil, nil)
     }
 
     init(lifted scope: Restriction.Scope, at: WallTime, by: String?, reason: String?) {
@@ -39,13 +46,16 @@ struct ListedRestriction: Encodable {
         what = "\(scope)"
         action = "resume"
         (perSecond, until) = (nil, nil)
+        (percent, percentBefore, from) = (nil, nil, nil)
         self.by = by
         self.reason = reason
     }
 
     /// - Parameter unended: what stands where the end of a restriction is not set.
     func line(unended: String? = nil) -> String {
-        let rate = perSecond.map { "\(action) to \($0)/s" } ?? action
+        let rate =
+            perSecond.map { "\(action) to \($0)/s" }
+            ?? percent.map { "\(action) to \($0) % from \(from ?? "") on" } ?? action
         guard let at else {
             return "\(rate)  \(TerminalText.visible(what))  by \(ConfiguredRestriction.by)"
         }

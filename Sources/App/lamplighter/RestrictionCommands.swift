@@ -83,13 +83,13 @@ struct LimitCommand: AsyncParsableCommand {
 struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Lifts what pause, drop and limit have restricted.",
+        abstract: "Lifts what pause, drop, limit and rollout have restricted.",
         discussion: "Name what was restricted as it was named then; `restrictions` prints it.")
 
     @OptionGroup var options: ConfigurationOption
     @OptionGroup var scope: RestrictionScope
 
-    @Flag(help: "Lift every restriction.")
+    @Flag(help: "Lift every restriction, but no rollout.")
     var all = false
 
     @OptionGroup var author: RestrictionAuthor
@@ -98,7 +98,7 @@ struct ResumeCommand: AsyncParsableCommand {
         guard all || !scope.isEmpty else {
             throw ValidationError(
                 "name what to resume: --app, --class, --app with --class, --app with --subject, "
-                    + "--topic, or --all")
+                    + "--topic, --rollout, or --all")
         }
         guard !all || scope.isEmpty else {
             throw ValidationError("--all lifts everything: leave out what selects")
@@ -125,7 +125,14 @@ struct ResumeCommand: AsyncParsableCommand {
             }
             return try lift([scope], configuration)
         }
-        try lift(recorded.keys.sorted { "\($0)" < "\($1)" }, configuration)
+        // To end an incident must not hand a part of the tokens to two senders.
+        let rollouts = recorded.filter { $0.value.action.rollout != nil }.map { "\($0.key)" }
+        for scope in rollouts.sorted() { print("\(scope) stays: it is lifted by name") }
+        let others = recorded.filter { $0.value.action.rollout == nil }.keys
+        if others.isEmpty, rollouts.isEmpty, configuration.planning.restrictions.isEmpty {
+            print("nothing is restricted")
+        }
+        try lift(others.sorted { "\($0)" < "\($1)" }, configuration)
     }
 
     private func lift(_ scopes: [Restriction.Scope], _ configuration: Configuration) throws {
@@ -143,14 +150,13 @@ struct ResumeCommand: AsyncParsableCommand {
         let left = configuration.planning.restrictions.map(\.scope)
             .filter { all || scopes.contains($0) }
         for scope in left { print("\(scope) stays restricted by \(ConfiguredRestriction.by)") }
-        if scopes.isEmpty, left.isEmpty { print("nothing is restricted") }
     }
 }
 
 struct RestrictionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restrictions",
-        abstract: "Prints what is paused, dropped and limited, a line each.",
+        abstract: "Prints what is paused, dropped, limited and rolled out, a line each.",
         discussion: """
             Those of the configuration given are by \(ConfiguredRestriction.by); `resume` does not \
             lift them.

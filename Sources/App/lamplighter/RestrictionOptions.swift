@@ -24,7 +24,12 @@ struct RestrictionScope: ParsableArguments {
     @Option(help: "An events topic, one of kafka.events.")
     var topic: String?
 
-    var isEmpty: Bool { app == nil && tokenClass == nil && subject == nil && topic == nil }
+    @Option(help: "The app whose rollout is to be lifted; set by `rollout`.")
+    var rollout: String?
+
+    var isEmpty: Bool {
+        app == nil && tokenClass == nil && subject == nil && topic == nil && rollout == nil
+    }
 
     /// What is named, which the configuration must have.
     func scope(in configuration: Configuration) throws -> Restriction.Scope {
@@ -41,6 +46,12 @@ struct RestrictionScope: ParsableArguments {
 
     /// What is named.
     func scope() throws -> Restriction.Scope {
+        if let rollout {
+            guard app == nil, tokenClass == nil, subject == nil, topic == nil else {
+                throw ValidationError("--rollout names an app alone")
+            }
+            return .rollout(app: rollout)
+        }
         switch (app, tokenClass, subject, topic) {
         case (nil, nil, nil, let topic?):
             return .topic(topic)

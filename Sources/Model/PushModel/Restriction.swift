@@ -10,9 +10,15 @@ package struct Restriction: Sendable, Equatable {
         case drop
         /// So many pushes a second, of all workers together.
         case limit(perSecond: Int)
+        /// Only some tokens are sent to; the others are left to another sender.
+        case rollout(Rollout)
 
         package var description: String {
-            if case .limit(let rate) = self { "limit to \(rate)/s" } else { word }
+            switch self {
+            case .limit(let rate): "limit to \(rate)/s"
+            case .rollout(let rollout): "rollout to \(rollout.percent) %"
+            default: word
+            }
         }
 
         package var word: String {
@@ -20,12 +26,17 @@ package struct Restriction: Sendable, Equatable {
             case .pause: "pause"
             case .drop: "drop"
             case .limit: "limit"
+            case .rollout: "rollout"
             }
         }
 
         /// The most pushes a second; nil for what is no limit.
         package var perSecond: Int? {
             if case .limit(let rate) = self { rate } else { nil }
+        }
+
+        package var rollout: Rollout? {
+            if case .rollout(let rollout) = self { rollout } else { nil }
         }
 
         /// Whether this lets less go than the other.
@@ -46,6 +57,8 @@ package struct Restriction: Sendable, Equatable {
         case subject([UInt8], app: String)
         /// The events of a topic.
         case topic(String)
+        /// To which tokens of an app pushes go.
+        case rollout(app: String)
 
         package var description: String {
             switch self {
@@ -55,6 +68,7 @@ package struct Restriction: Sendable, Equatable {
             case .subject(let subject, let app):
                 "app \(app), subject \"\(String(decoding: subject, as: UTF8.self).printable)\""
             case .topic(let topic): "topic \(topic)"
+            case .rollout(let app): "rollout of app \(app)"
             }
         }
     }
@@ -81,6 +95,8 @@ package struct Restriction: Sendable, Equatable {
     /// topic wait in Kafka, from where they are read as fast as they can be.
     package static func isPossible(_ action: Action, for scope: Scope) -> Bool {
         switch (action, scope) {
+        case (.rollout, .rollout): true
+        case (.rollout, _), (_, .rollout): false
         case (_, .pushes), (.drop, _), (.pause, .topic): true
         default: false
         }

@@ -13,25 +13,43 @@ extension RecordFormat {
             """
             What an operator has paused, dropped or limited: the value of a record of the restrictions \
             topic. The key says of what: `app/NAME`, `class/CLASS`, `app/NAME/class/CLASS`, \
-            `app/NAME/subject/SUBJECT` or `topic/NAME`. A null value lifts it. Only `drop` is for \
-            subjects, and `limit` is for apps and classes.
+            `app/NAME/subject/SUBJECT`, `topic/NAME` or `app/NAME/rollout`. A null value lifts it. Only \
+            `drop` is for subjects, `limit` is for apps and classes, and `rollout` is what is possible of \
+            an app's rollout.
             """, fields: RestrictionField.self, example: exampleRestriction)
     }
 }
 
 package enum RestrictionField: UInt8, RecordField {
-    case v, action, perSecond, until, by, reason, at
+    case v, action, perSecond, percent, percentBefore, from, tokens, until, by, reason, at
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .v: .version
-        case .action: .required("action", .oneOf(["pause", "drop", "limit"]))
+        case .action: .required("action", .oneOf(["pause", "drop", "limit", "rollout"]))
         case .perSecond:
             .optional(
                 "perSecond", .integer(RecordLimits.pushesPerSecond),
                 "The most pushes a second, of all workers together; required by `limit`.")
-        case .until: .optional("until", .instant, "When it ends by itself.")
+        case .percent:
+            .optional(
+                "percent", .integer(RecordLimits.percent),
+                "Of a hundred tokens of the app, so many are sent to, and the others are left to another "
+                    + "sender; required by `rollout`.")
+        case .percentBefore:
+            .optional(
+                "percentBefore", .integer(RecordLimits.percent),
+                "The same for events that were written before `from`; required by `rollout`.")
+        case .from:
+            .optional("from", .instant, "From when on `percent` is in force; required by `rollout`.")
+        case .tokens:
+            .optional(
+                "tokens",
+                .array(.text(RecordLimits.tokenIDBytes), count: 1...RecordLimits.rolloutTokensMax),
+                "Tokens that are sent to in any case: the first 16 hexadecimal digits of each one's "
+                    + "SHA-256. Of a `rollout`.")
+        case .until: .optional("until", .instant, "When it ends by itself; not of a `rollout`.")
         case .by:
             .required(
                 "by", .text(RecordLimits.operatorBytes),
@@ -45,6 +63,9 @@ package enum RestrictionField: UInt8, RecordField {
 
 extension RecordLimits {
     package static var pushesPerSecond: ClosedRange<Int64> { 1...1_000_000 }
+    package static var percent: ClosedRange<Int64> { 0...100 }
+    package static var tokenIDBytes: ClosedRange<Int> { 16...16 }
+    package static var rolloutTokensMax: Int { 100 }
     /// What an operator writes in a restriction.
     package static var operatorBytes: ClosedRange<Int> { 1...256 }
 }
@@ -65,7 +86,7 @@ package struct RestrictionDecoder: ~Copyable {
             throw UnreadableRecord(
                 .invalidKey,
                 "the key must be app/NAME, class/CLASS, app/NAME/class/CLASS, "
-                    + "app/NAME/subject/SUBJECT or topic/NAME")
+                    + "app/NAME/subject/SUBJECT, topic/NAME or app/NAME/rollout")
         }
         guard let value else { return (scope, nil) }
         guard value.count > 0 else {
@@ -93,8 +114,13 @@ extension Restriction {
         } else if word?.equals("limit") == true {
             let rate = try fields.integer(.perSecond, in: RecordLimits.pushesPerSecond)
             action = .limit(perSecond: Int(rate))
+        } else if word?.equals("rollout") == true {
+            action = .rollout(try Rollout(fields))
+            guard fields.optional(.until) == nil else {
+                throw .field("until", "absent: where a rollout ended by itself, all tokens would be sent to")
+            }
         } else {
-            throw .field("action", "pause, drop or limit")
+            throw .field("action", "pause, drop, limit or rollout")
         }
         self.init(
             action, by: String(try fields.text(.by, bytes: RecordLimits.operatorBytes)),
@@ -106,12 +132,47 @@ extension Restriction {
     }
 }
 
+extension Rollout {
+    fileprivate init(
+        _ fields: borrowing MemberReader<RestrictionField>
+    ) throws(UnreadableRecord) {
+        self.init(
+            percent: Int(try fields.integer(.percent, in: RecordLimits.percent)),
+            percentBefore: Int(try fields.integer(.percentBefore, in: RecordLimits.percent)),
+            from: try fields.instant(.from))
+        guard let value = fields.optional(.tokens) else { return }
+        for element in try value.elements(RestrictionField.tokens) {
+            let text = try element.text(RestrictionField.tokens, bytes: RecordLimits.tokenIDBytes)
+            guard let bytes = Hexadecimal.decode(String(text)),
+                tokens.count < RecordLimits.rolloutTokensMax
+            else {
+                throw .field(
+                    "tokens",
+                    "an array of 1 to \(RecordLimits.rolloutTokensMax) strings of 16 hexadecimal digits")
+            }
+            tokens.append(bytes.reduce(0) { $0 << 8 | UInt64($1) })
+        }
+    }
+
+    fileprivate var tokenIDs: [String] {
+        tokens.map { token in
+            Hexadecimal.encode(withUnsafeBytes(of: token.bigEndian) { Array($0) })
+        }
+    }
+}
+
 package enum RestrictionEncoder {
     package static func value(_ restriction: Restriction) -> [UInt8] {
         JSONWriter.object(of: RestrictionField.self) { json in
             json.member(.v, RecordLimits.version)
             json.member(.action, restriction.action.word)
             if case .limit(let rate) = restriction.action { json.member(.perSecond, Int64(rate)) }
+            if let rollout = restriction.action.rollout {
+                json.member(.percent, Int64(rollout.percent))
+                json.member(.percentBefore, Int64(rollout.percentBefore))
+                json.member(.from, rollout.from)
+                json.member(.tokens, array: rollout.tokenIDs)
+            }
             json.member(.until, restriction.until)
             json.member(.by, restriction.by)
             json.member(.reason, restriction.reason)
@@ -130,6 +191,7 @@ extension RecordKey {
         case .pushes(nil, nil): preconditionFailure("a restriction of nothing in particular")
         case .subject(let subject, let app): Array("app/\(app)/subject/".utf8) + subject
         case .topic(let topic): Array("topic/\(topic)".utf8)
+        case .rollout(let app): Array("app/\(app)/rollout".utf8)
         }
     }
 
@@ -147,6 +209,7 @@ extension RecordKey {
             return TokenClass(name: name).map { .pushes(app: nil, tokenClass: $0) }
         case ("topic", 2):
             return RecordLimits.kafkaTopicBytes.contains(name.utf8.count) ? .topic(name) : nil
+        case ("app", 3) where text(parts[2]) == "rollout": return .rollout(app: name)
         case ("app", 4) where text(parts[2]) == "class":
             return text(parts[3]).flatMap(TokenClass.init(name:)).map {
                 .pushes(app: name, tokenClass: $0)

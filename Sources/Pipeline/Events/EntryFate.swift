@@ -27,6 +27,8 @@ package enum EntryFate: Sendable, Hashable {
         /// No push without a payload exists for tokens of this class.
         case noPushForChange
         case suppressed
+        /// The app is moving, and another sender serves this token.
+        case otherSender
         case expired
         /// An operator drops its events or its pushes.
         case dropped

@@ -37,11 +37,29 @@ extension FanOut {
             drop(claims, &state)
             return true
         }
+        if state.rollouts.isAny, isLeftToOther(token, route, request, claims, state) {
+            state.endUnqueued(.otherSender, route, type)
+            drop(claims, &state)
+            return true
+        }
         let content = Self.content(of: request, type, state)
         var push = PushRequest(
             token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = request.coalescingKey
         return place(push, claims: claims, now: now, &state)
+    }
+
+    // Not inlined: it is asked only while an app moves from another sender to this one.
+    @inline(never)
+    private func isLeftToOther(
+        _ token: TokenID, _ route: RouteID, _ request: FanOutRequest, _ claims: Claims,
+        _ state: borrowing PipelineState
+    ) -> Bool {
+        // A fan-out may stand for several events, of which only the oldest one's time is known.
+        let isOfOne = if case .event = claims { request.writtenAt.milliseconds > 0 } else { false }
+        return state.rollouts.leavesToOther(
+            state.audience.tokenBytes(of: token), of: state.traits(of: route).app,
+            writtenAt: isOfOne ? request.writtenAt : nil)
     }
 
     /// What a push of this event says.

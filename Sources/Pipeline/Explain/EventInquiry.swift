@@ -144,7 +144,7 @@ package struct EventInquiry: Sendable {
         let last = min(count, position + Self.lookedEachTime)
         for place in position..<last {
             let entry = pipeline.state.audience.entry(subject, at: place)
-            note(entry, request, isDropped: list.isDropped, pipeline, tokenID)
+            note(entry, request, isDropped: list.isDropped, pipeline, now: now, tokenID)
         }
         looked += last - position
         return .lists(event, lists, position: last)
@@ -152,12 +152,12 @@ package struct EventInquiry: Sendable {
 
     private mutating func note(
         _ entry: AudienceEntry, _ request: FanOutRequest, isDropped: Bool,
-        _ pipeline: borrowing PushPipeline, _ tokenID: TokenInquiry.TokenHash
+        _ pipeline: borrowing PushPipeline, now: Now, _ tokenID: TokenInquiry.TokenHash
     ) {
         let number = pipeline.state.audience.route(of: entry.token)
         var result = pipeline.state.result(
             for: entry, of: request, route: number,
-            isExpired: explanation.event?.isExpired ?? false)
+            isExpired: explanation.event?.isExpired ?? false, now: now.wall)
         if case .push = result {
             routes.insert(number)
             if isDropped || pipeline.state.breakers.isDropping(number) {
@@ -271,11 +271,15 @@ extension PipelineState {
 
     /// What comes of the event for this entry.
     fileprivate func result(
-        for entry: AudienceEntry, of request: FanOutRequest, route: RouteID, isExpired: Bool
+        for entry: AudienceEntry, of request: FanOutRequest, route: RouteID, isExpired: Bool,
+        now: WallTime
     ) -> EntryFate {
         let fate = FanOut.fate(for: entry, of: request, route: route, self)
         guard case .push = fate else { return fate }
         if audience.isSuppressed(entry.token) { return .passedOver(.suppressed) }
-        return isExpired ? .passedOver(.expired) : fate
+        if isExpired { return .passedOver(.expired) }
+        return rollouts.leavesToOther(
+            audience.tokenBytes(of: entry.token), of: traits(of: route).app, writtenAt: now)
+            ? .passedOver(.otherSender) : fate
     }
 }

@@ -21,6 +21,7 @@ extension Restrictions {
         // Beside a drop or a pause a limit has no effect, and of limits the narrowest counts.
         let strict = all.filter { !$0.restriction.action.isLimit }
         return (strict.isEmpty ? Array(all.prefix(1)) : strict) + drops.ended(of: scopes)
+            + inForce(of: [.rollout(app: routing.name(of: route.app))])
     }
 
     /// The drops of these subjects' events, those included that are over.

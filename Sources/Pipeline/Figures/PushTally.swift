@@ -36,10 +36,16 @@ package struct PushTally: ~Copyable {
         case dropped
         /// The token had ceased to show the subject of its payload.
         case unsubscribed
+        /// Not sent, since another sender serves the token while the app moves.
+        case otherSender
 
         /// The value of the metric's label.
         package var name: String {
-            self == .deadUnconfirmed ? "dead_unconfirmed" : String(describing: self)
+            switch self {
+            case .deadUnconfirmed: "dead_unconfirmed"
+            case .otherSender: "other_sender"
+            default: String(describing: self)
+            }
         }
     }
 

@@ -85,6 +85,7 @@ package struct Restrictions: ~Copyable {
             findWhatIsInForce(now: now.wall)
             restrictRoutes(state.routing, &state.breakers, now: now.monotonic)
             restrictEvents(state, &fanOut)
+            state.rollouts.adopt(inForce, state.routing)
             fanOut.abandonDropped(&state)
             changes += 1
         } else if hasNewShare, !limits.isEmpty {

@@ -53,6 +53,8 @@ struct PipelineState: ~Copyable {
     var traces: TraceBook
     /// The operator's own events.
     var canary: Canary
+    /// Which tokens another sender serves.
+    var rollouts: Rollouts
     /// How far apart pushes to one token are.
     var tokenGaps: TokenGaps
     /// How many pushes tokens were sent today.
@@ -99,6 +101,7 @@ struct PipelineState: ~Copyable {
         origins = OriginTopics(settings.eventTopics)
         traces = TraceBook(settings.tracing, seed: settings.seed)
         canary = Canary(settings.canary, routing: routing)
+        rollouts = Rollouts(apps: routing.apps.count)
         tally = PushTally(routing: routing)
         tokenGaps = TokenGaps(routing: routing, settings: settings)
         budgets = TokenBudgets(settings.live.budgets)

@@ -215,7 +215,7 @@ function showSetAside(setAside) {
 }
 
 function showRestrictions(restrictions) {
-    const cards = (restrictions ?? []).map(({ what, action, perSecond, by, reason, at, until, lift }) => ({
+    const cards = (restrictions ?? []).map(({ what, action, perSecond, percent, by, reason, at, until, lift }) => ({
         badge: action,
         state: "warning",
         title: what,
@@ -224,6 +224,7 @@ function showRestrictions(restrictions) {
                 ? `By ${by} since ${moment(at)}, until ${until ? moment(until) : "it is resumed"}.`
                 : `In the configuration since ${moment(at)}, until it is taken out of ${by}.`,
             isKnown(perSecond) ? `At most ${rate(perSecond)} of all workers together.` : "",
+            isKnown(percent) ? `To ${percent} % of the tokens; another sender serves the others.` : "",
             reason,
             lift ? `To end that: ${lift}` : "",
         ],

@@ -9,9 +9,10 @@ package struct RestrictionReply: Codable, Sendable, Equatable {
     package var what: String
     /// What it is about: `pushes` or `events`.
     package var about: String
-    /// `pause`, `drop` or `limit`.
+    /// `pause`, `drop`, `limit` or `rollout`.
     package var action: String
     package var perSecond: Int?
+    package var percent: Int?
     package var by: String
     package var reason: String?
     package var at: String
@@ -26,9 +27,14 @@ extension RestrictionReply {
     init(_ explained: ExplainedRestriction) {
         let restriction = explained.restriction
         what = "\(explained.scope)"
-        about = if case .pushes = explained.scope { "pushes" } else { "events" }
+        about =
+            switch explained.scope {
+            case .pushes, .rollout: "pushes"
+            case .subject, .topic: "events"
+            }
         action = restriction.action.word
         perSecond = restriction.action.perSecond
+        percent = restriction.action.rollout?.percent
         by = restriction.by.printable
         reason = restriction.reason?.printable
         at = restriction.at.rfc3339
@@ -44,6 +50,10 @@ extension RestrictionReply {
     package var sentence: String {
         let author = isConfigured ? "The configuration" : "An operator"
         guard endedAt == nil else { return "\(author) \(past) \(about) of \(what) (\(details))." }
+        if let percent {
+            return "\(what): from its time on, \(percent) % of the tokens are sent to, and the others are left "
+                + "to another sender (\(details)). To end that: \(lift ?? "")"
+        }
         let remedy =
             isConfigured ? "To end that, take it out of \(by)." : "To end that: \(lift ?? "")"
         return "\(author) \(present) \(about) of \(what): \(effect) (\(details)). \(remedy)"
@@ -107,6 +117,7 @@ extension Restriction.Scope {
             case .subject(let subject, let app):
                 [("app", app), ("subject", String(decoding: subject, as: UTF8.self))]
             case .topic(let topic): [("topic", topic)]
+            case .rollout(let app): [("rollout", app)]
             }
         return options.reduce("lamplighter resume") { command, option in
             // Where it begins like an option, the parser would take it for one.

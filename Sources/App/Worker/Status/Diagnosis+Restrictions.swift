@@ -51,6 +51,15 @@ extension Diagnosis {
                 continue
             }
             let why = restriction.reason.map { ": \($0.printable)" } ?? ""
+            if case .rollout(let app) = scope, let rollout = restriction.action.rollout {
+                report(
+                    .warning,
+                    "another sender serves a part of the tokens of \(app) (\(restriction.action) from "
+                        + "\(rollout.from.rfc3339) on, by \(restriction.by.printable)\(why))",
+                    "take the next step with lamplighter rollout; at 100 % end it with "
+                        + scope.resumeCommand)
+                continue
+            }
             report(
                 .warning,
                 "an operator has restricted \(scope) (\(restriction.action), by "

@@ -309,7 +309,7 @@ extension String {
 
 extension StatusReport.Restricted {
     fileprivate var text: String {
-        let rate = perSecond.map { " to \($0)/s" } ?? ""
+        let rate = perSecond.map { " to \($0)/s" } ?? percent.map { " to \($0) %" } ?? ""
         guard by != ConfiguredRestriction.by else {
             return "\(what): \(action)\(rate), by \(by) (the configuration) since \(at)"
         }

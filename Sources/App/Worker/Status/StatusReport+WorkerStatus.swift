@@ -100,7 +100,8 @@ extension StatusReport.Restricted {
     fileprivate init(_ scope: Restriction.Scope, _ restriction: Restriction) {
         self.init(
             what: "\(scope)", action: restriction.action.word,
-            perSecond: restriction.action.perSecond, by: restriction.by.printable,
+            perSecond: restriction.action.perSecond,
+            percent: restriction.action.rollout?.percent, by: restriction.by.printable,
             reason: restriction.reason?.printable,
             at: restriction.at.rfc3339, until: restriction.until?.rfc3339,
             lift: restriction.isConfigured ? nil : scope.resumeCommand)

@@ -251,6 +251,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var what: String
         package var action: String
         @Nullable package var perSecond: Int?
+        /// Of a rollout.
+        @Nullable package var percent: Int?
         package var by: String
         @Nullable package var reason: String?
         package var at: String

@@ -218,11 +218,11 @@ extension WorkerMetrics {
         },
         metric(
             "lamplighter_restrictions", .gauge, labels: ["action", "origin"],
-            "Restrictions in force, by what they do (`pause`, `drop` or `limit`) and by where they "
+            "Restrictions in force, by what they do (`pause`, `drop`, `limit` or `rollout`) and by where they "
                 + "come from: a `command`, or the `configuration`. Workers with the same "
                 + "configuration say the same."
         ) { status in
-            ["pause", "drop", "limit"].flatMap { action in
+            ["pause", "drop", "limit", "rollout"].flatMap { action in
                 ["command", "configuration"].map { origin in
                     let count = status.restrictions.values.count {
                         $0.action.word == action
@@ -395,7 +395,8 @@ extension WorkerMetrics {
             "Pushes that have ended, by how. The reason is APNs's or the worker's own (`other` for one "
                 + "that Apple does not document), and empty where there is none. The token of an "
                 + "`unsubscribed` one had ceased to show the subject of its payload; a `shadowed` one would "
-                + "have been sent, if `delivery.mode` were not `shadow`."
+                + "have been sent, if `delivery.mode` were not `shadow`, and an `other_sender` one is left to "
+                + "another sender by a rollout."
         ) { status in
             status.pushes.map { pushes in
                 let labels = [

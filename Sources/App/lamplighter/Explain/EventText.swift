@@ -77,9 +77,12 @@ enum EventText {
             return "It expired at \(event.expiresAt.secondInUTC), so it reaches nobody; "
                 + "\(all) show it."
         }
-        // A token that is suppressed, or whose pushes are dropped, is one that the event is for.
+        // A token that is suppressed or another sender's, or whose pushes are dropped, is one that the
+        // event is for.
         if reached == 0, reply.unseen == 0,
-            !reply.results.contains(where: { ["suppressed", "dropped"].contains($0.result) })
+            !reply.results.contains(where: {
+                ["suppressed", "dropped", "otherSender"].contains($0.result)
+            })
         {
             return "It would be passed over (outcome passedOver): \(all) show it, but no token of "
                 + "its classes, kinds, environment or push type."
@@ -127,6 +130,8 @@ enum EventText {
         case .noPushForChange: "their class is sent payloads alone, and the event has none."
         case .suppressed:
             "they are suppressed. lamplighter explain --token-id says by which answer of APNs."
+        case .otherSender:
+            "another sender serves them: lamplighter restrictions says how far the app's rollout is."
         case .expired: "the event has expired, so nothing is sent for it."
         case .dropped: "an operator drops them, or the events of the topic or the subject."
         }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Configuration
+import Entrypoint
+import PushModel
+import RecordFormats
+import Worker
+
+struct RolloutCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rollout",
+        abstract:
+            "Says to how many of an app's tokens all workers send, while another sender serves the others.",
+        discussion: """
+            Each token has a number from 0 to 99: the first 4 bytes of its SHA-256, as a big-endian \
+            number, modulo 100. Those below the percentage are sent to; the other sender takes the \
+            others. A percentage is in force for events that are written from a time on, so that both \
+            senders change at the same event. `resume --rollout` ends a rollout at 100 %.
+            """)
+
+    @OptionGroup var options: ConfigurationOption
+
+    @Option(help: "The app's bundle identifier.")
+    var app: String
+
+    @Option(help: "To so many of a hundred tokens, from 0 to 100.")
+    var percent: Int
+
+    @Option(
+        help: ArgumentHelp(
+            "From events of this time on, as in 2026-11-21T06:00:00Z; by default 10 s from now.",
+            valueName: "time"))
+    var from: String?
+
+    @Option(
+        name: .customLong("token-id"),
+        help: ArgumentHelp(
+            "A token that is sent to in any case, by the first 16 digits of its SHA-256; up to 100. Without any, those of the last step stay.",
+            valueName: "id"))
+    var tokenIDs: [String] = []
+
+    @OptionGroup var author: RestrictionAuthor
+
+    func validate() throws {
+        guard RecordLimits.percent.contains(Int64(percent)) else {
+            throw ValidationError("--percent is from 0 to 100")
+        }
+        guard from.map({ WallTime(rfc3339: $0) != nil }) ?? true else {
+            throw ValidationError("--from is an instant such as 2026-11-21T06:00:00Z")
+        }
+        guard tokenIDs.count <= RecordLimits.rolloutTokensMax else {
+            throw ValidationError("at most \(RecordLimits.rolloutTokensMax) tokens can be named")
+        }
+        for text in tokenIDs where TokenName(written: text) == nil {
+            throw ValidationError(
+                "--token-id '\(TerminalText.visible(text))' is not 16 hexadecimal digits")
+        }
+    }
+
+    func run() async throws {
+        let configuration = try options.load()
+        _ = try Arguments.app(app, in: WorkerPlan(configuration).routing)
+        let scope = Restriction.Scope.rollout(app: app)
+        let (by, reason) = (try author.name(), try author.checkedReason())
+        // What is in force until then must be known, or events of before would be judged by a guess.
+        let standing = try RestrictionTable(configuration).standing[scope]?.action.rollout
+        let writer = try RecordWriter(
+            configuration, topics: [configuration.kafka.topics.restrictions])
+        let now = RecordWriter.now().wall
+        let rollout = try next(after: standing, now: now)
+        var restriction = Restriction(.rollout(rollout), by: by, at: now)
+        restriction.reason = reason
+        try writer.write(
+            key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction))
+        print(
+            "\(scope): \(rollout.percent) % of its tokens (\(rollout.percentBefore) % before) for events from "
+                + "\(rollout.from.rfc3339) on, by \(TerminalText.visible(by))")
+        print(othersPart)
+    }
+
+    private func next(after standing: Rollout?, now: WallTime) throws -> Rollout {
+        if let standing, standing.from > now {
+            throw Failure(
+                .configuration,
+                "the rollout of \(app) changes to \(standing.percent) % at \(standing.from.rfc3339): wait "
+                    + "until then")
+        }
+        let at = from.flatMap { WallTime(rfc3339: $0) } ?? now + Self.lead
+        guard at >= now + Self.leadMin else {
+            throw ValidationError(
+                "--from is \(at.rfc3339), and workers need until \((now + Self.leadMin).rfc3339) to read it"
+            )
+        }
+        return Rollout(
+            percent: percent, percentBefore: standing?.percent ?? 100, from: at,
+            tokens: tokenIDs.isEmpty
+                ? standing?.tokens ?? [] : tokenIDs.compactMap { TokenName(written: $0)?.number })
+    }
+
+    private var othersPart: String {
+        switch percent {
+        case 100: "the other sender takes none"
+        case 0: "the other sender takes all"
+        default: "the other sender takes those whose number is \(percent) to 99"
+        }
+    }
+
+    /// Workers follow within a second; this is for one that is slow.
+    private static let lead = Duration.seconds(10)
+    private static let leadMin = Duration.seconds(3)
+}
