@@ -39,6 +39,9 @@ package enum WorkerEnd: Sendable, Equatable {
     case stopped
     /// A Kafka client does nothing any more; a new process may do better.
     case clientFailed(String)
+    /// Another worker has this one's static name. A new process would take it back, the other one
+    /// would too, and so on for ever.
+    case nameTaken(String)
 }
 
 /// What is done, in this order, when a worker has ended for whatever reason: whatever Kafka has

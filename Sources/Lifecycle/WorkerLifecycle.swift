@@ -93,7 +93,7 @@ package struct WorkerLifecycle: Sendable {
     /// - Returns: whether the consumer is opened again.
     package mutating func fenced(now: Now, reason: @autoclosure () -> String) -> Bool {
         if restarts.fenced(now: now) { return true }
-        clientFailed(reason())
+        end = end ?? .nameTaken(reason())
         return false
     }
 

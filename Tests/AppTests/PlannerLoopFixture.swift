@@ -56,8 +56,10 @@ final class PlannerLoopFixture {
 
     /// Why the worker must end; nil if it need not.
     var failure: String? {
-        guard case .clientFailed(let reason) = loop.lifecycle.end else { return nil }
-        return reason
+        switch loop.lifecycle.end {
+        case nil, .stopped: nil
+        case .clientFailed(let reason), .nameTaken(let reason): reason
+        }
     }
 
     func take(_ fact: ConsumerFact) { loop.take(fact, now: now) }

@@ -83,7 +83,7 @@ internal import Testing
             #expect(life.advance() == [.restartConsumer(committing: [life.first])])
         }
         #expect(!life.fence())
-        #expect(life.lifecycle.end == .clientFailed("fenced"))
+        #expect(life.lifecycle.end == .nameTaken("fenced"))
     }
 
     @Test func `a worker that has ended does nothing more`() {

@@ -14,7 +14,7 @@ package enum ServiceFailure: Error, CustomStringConvertible {
     case listener(String)
     /// A topic has settings with which records would be lost. Occurs only at start.
     case topic(String)
-    /// A key is not set that is needed.
+    /// A key is not set that is needed, or has the value of another worker's that must be its own.
     case configuration(String)
 
     package var description: String {

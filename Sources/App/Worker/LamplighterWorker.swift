@@ -110,7 +110,11 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         } onGracefulShutdown: {
             control.requestStop()
         }
-        if case .clientFailed(let reason) = end { throw ServiceFailure.clientFailed(reason) }
+        switch end {
+        case .stopped: return
+        case .clientFailed(let reason): throw ServiceFailure.clientFailed(reason)
+        case .nameTaken(let reason): throw ServiceFailure.configuration(reason)
+        }
     }
 
     /// The configuration in effect.

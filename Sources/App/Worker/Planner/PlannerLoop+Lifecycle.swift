@@ -121,8 +121,8 @@ extension PlannerLoop {
         let isOpenedAgain = lifecycle.fenced(
             now: now,
             reason:
-                "another running worker has the same kafka.groupInstanceID, '\(name)': give each "
-                + "its own. This worker was fenced \(ConsumerRestarts.fencingsMax) times within "
+                "another running worker has the same kafka.groupInstanceID, '\(name)': stop one of "
+                + "them, or give each a name of its own. This worker was fenced \(ConsumerRestarts.fencingsMax) times within "
                 + "\(ConsumerRestarts.fencingWindow.components.seconds) s")
         guard isOpenedAgain else { return }
         logger.warning(
