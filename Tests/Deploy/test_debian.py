@@ -107,6 +107,15 @@ class Unit(unittest.TestCase):
         self.assertEqual(self.settings["RestartPreventExitStatus"].split(),
                          [code for code in mended if code != "65"])
 
+    def test_a_worker_is_named_for_its_machine_in_its_group(self):
+        name = re.search(r"^Environment=LAMPLIGHTER_KAFKA_GROUPINSTANCEID=(.*)$", self.text, re.M)[1]
+        # The machine's name, for people, and its ID, since two may have one name.
+        self.assertEqual(name, "%H-%m")
+        # What Kafka takes: a host's name has up to 64 characters, the ID 32 digits.
+        page = (ROOT / "docs/configuration.md").read_text()
+        most = re.search(r"\| `kafka\.groupInstanceID` \|[^|]*\| 1 to (\d+) of", page)[1]
+        self.assertLessEqual(64 + len("-") + 32, int(most))
+
     def test_the_variables_of_the_unit_are_keys(self):
         page = (ROOT / "docs/configuration.md").read_text().lower()
         for name in re.findall(r"LAMPLIGHTER_(\w+)=", self.text):
