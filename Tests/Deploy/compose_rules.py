@@ -176,7 +176,11 @@ def worker_of(compose):
     for key in leaves(configuration):
         if not any(pattern.fullmatch(key) for pattern in known):
             yield f"worker: {key} is no configuration key"
-    for variable in worker.get("environment", {}):
+    # The configuration is the registrar's too, whose members have no names.
+    variables = dict(worker.get("environment", {}))
+    if variables.pop("LAMPLIGHTER_KAFKA_GROUPINSTANCEID", None) != "auto" or "hostname" in worker:
+        yield "worker: all replicas have one name in their group, or none"
+    for variable in variables:
         yield f"worker: {variable} belongs into the configuration file"
     if str(worker["mem_limit"]) != kubernetes_memory():
         yield "worker: its memory is not that of docs/kubernetes.md"

@@ -64,6 +64,8 @@ BREAKAGES = [
     ("    stop_grace_period: 30s\n\n  # One worker", "\n  # One worker", "registrar: is killed"),
     ("      topics: {condition: service_completed_successfully}\n    command: [registrar",
      "      kafka: {condition: service_healthy}\n    command: [registrar", "registrar: starts before"),
+    ("GROUPINSTANCEID: auto", "GROUPINSTANCEID: worker", "all replicas have one name"),
+    ("    mem_limit: 1200000000", "    hostname: worker\n    mem_limit: 1200000000", "all replicas have one name"),
     ("mem_limit: 1200000000", "mem_limit: 1200m", "docs/kubernetes.md"),
     ("--team=ABCDE12345", "--team=ZYXWV98765", "its team"),
     ("--key-id=FGHIJ67890", "--key-id=KLMNO12345", "its key-id"),
