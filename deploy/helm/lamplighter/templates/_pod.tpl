@@ -1,5 +1,8 @@
 {{/* The pod of a worker, which Deployment and StatefulSet share. */}}
 {{- define "lamplighter.pod" -}}
+{{- if ne (.Values.config.kafka.groupInstanceID | default "auto") "auto" }}
+{{- fail "config.kafka.groupInstanceID is one name, and each pod needs its own: leave it out, staticMembership gives each the pod's" }}
+{{- end -}}
 metadata:
   {{- include "lamplighter.pod.metadata" (dict "root" . "labels" (include "lamplighter.selector" .) "configuration" (include "lamplighter.configuration" .)) | nindent 2 }}
 spec:
