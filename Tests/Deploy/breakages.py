@@ -47,6 +47,7 @@ BREAKAGES = [
     ("base", NETWORK, "port: health", "port: 9465", "to another port"),
     ("base", NETWORK, "[Ingress, Egress]", "[Ingress]", "both directions"),
     ("base", POD, "fieldPath: metadata.name", "fieldPath: metadata.uid", "GROUPINSTANCEID"),
+    ("base", CONFIG, "intake:", "index:\n  snapshotDirectory: /var/lib/lamplighter\nintake:", "the pod is evicted"),
     ("base", POD, "serviceName: lamplighter", "serviceName: other", "no such Service"),
     ("base", POD, "podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady", "one after the other"),
     ("base", POD, "  podManagementPolicy:", "  updateStrategy: {type: OnDelete}\n  podManagementPolicy:",

@@ -124,7 +124,8 @@ def references(rendering):
         name = volume.get("configMap", {}).get("name")
         if name and not rendering.named("ConfigMap", name):
             yield f"volume {volume['name']}: no ConfigMap {name}"
-    volumes = {each["name"] for each in pod["volumes"]}
+    claims = rendering.workload["spec"].get("volumeClaimTemplates", [])
+    volumes = {each["name"] for each in pod["volumes"]} | {each["metadata"]["name"] for each in claims}
     for container in pod["containers"] + pod.get("initContainers", []):
         for mount in container["volumeMounts"]:
             if mount["name"] not in volumes:
@@ -202,13 +203,22 @@ def rollout(rendering):
 
 
 def drain(rendering):
-    """What only workers have: static membership, and the time that they take to stop."""
+    """What only workers have: static membership, a copy of the index, and the time that they take to stop."""
     variable = "LAMPLIGHTER_KAFKA_GROUPINSTANCEID"
     names = {each["name"]: each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
              for each in rendering.worker.get("env", [])}
     wanted = "metadata.name" if rendering.workload["kind"] == "StatefulSet" else None
     if names.get(variable) != wanted:
         yield f"{variable} must be the pod's name in a StatefulSet, and is nothing in a Deployment"
+    directory = rendering.configuration.get("index", {}).get("snapshotDirectory", "/")
+    for mount in rendering.worker["volumeMounts"]:
+        limited = any(each["name"] == mount["name"] and "sizeLimit" in each.get("emptyDir", {})
+                      for each in rendering.pod["spec"]["volumes"])
+        if limited and f"{directory}/".startswith(f"{mount['mountPath']}/"):
+            yield f"volume {mount['name']}: a copy of the index outgrows it, and the pod is evicted"
+    if rendering.workload["spec"].get("volumeClaimTemplates") \
+            and rendering.pod["spec"]["securityContext"].get("fsGroupChangePolicy") != "OnRootMismatch":
+        yield "the kubelet lets the group write the copy of the index, which is not read then"
     text = rendering.configuration.get("delivery", {}).get("shutdownTimeout", "25s")
     drain = int(text[:-1]) * UNITS[text[-1]]
     if rendering.pod["spec"].get("terminationGracePeriodSeconds", 30) < drain + 5:

@@ -250,7 +250,8 @@ class OpenShift(unittest.TestCase):
                     # What is not of the namespace's choosing stays as it is elsewhere.
                     for spec in specs:
                         self.assertEqual(spec["securityContext"], {
-                            "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
+                            "runAsNonRoot": True, "fsGroupChangePolicy": "OnRootMismatch",
+                            "seccompProfile": {"type": "RuntimeDefault"}})
 
     def test_reaches_dns_at_the_port_of_its_pods(self):
         for each in chart_objects([OPENSHIFT]):

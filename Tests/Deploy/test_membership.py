@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 
-"""Workers that keep their names: the pods of a StatefulSet.
+"""Workers that keep their names: the pods of a StatefulSet, and what they keep on volumes.
 
-How a cluster replaces pods is not seen."""
+How a cluster replaces pods and binds volumes is not seen."""
 
 import unittest
 
@@ -11,7 +11,18 @@ import rules
 from test_chart import refused
 from test_kubernetes import rendered_with
 
+KEPT = "config: {index: {snapshotDirectory: /var/lib/lamplighter}}"
+VOLUMES = f"persistence: {{enabled: true, size: 4Gi}}\n{KEPT}"
 WITHOUT = "staticMembership: false"
+
+
+def worker(text):
+    return rules.Rendering(rendered_with(text))
+
+
+def volume(rendering):
+    """The pod's own volume `state`; nothing if it is one of the StatefulSet's claims."""
+    return next((each for each in rendering.pod["spec"]["volumes"] if each["name"] == "state"), None)
 
 
 class Names(unittest.TestCase):
@@ -32,6 +43,47 @@ class Names(unittest.TestCase):
 
     def test_may_be_the_hosts_which_is_the_pods(self):
         self.assertEqual(rules.complaints(rendered_with("config: {kafka: {groupInstanceID: auto}}")), [])
+
+
+class Volumes(unittest.TestCase):
+    """What a worker keeps"""
+
+    def test_is_bounded_while_it_is_no_copy_of_the_index(self):
+        self.assertEqual(volume(worker("{}"))["emptyDir"], {"sizeLimit": "1Mi"})
+        for text in (KEPT, f"{KEPT}\n{WITHOUT}"):
+            self.assertEqual(volume(worker(text))["emptyDir"], {})
+            self.assertEqual(rules.complaints(rendered_with(text)), [])
+
+    def test_is_on_a_volume_of_the_pods_own_where_that_is_asked_for(self):
+        rendering = worker(VOLUMES)
+        self.assertEqual(rules.complaints(rendering.objects), [])
+        self.assertIsNone(volume(rendering))
+        spec = rendering.workload["spec"]
+        [claim] = spec["volumeClaimTemplates"]
+        self.assertEqual(claim["metadata"]["name"], "state")
+        self.assertEqual(claim["spec"], {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "4Gi"}}})
+        self.assertIn({"name": "state", "mountPath": "/var/lib/lamplighter"}, rendering.worker["volumeMounts"])
+
+    def test_stays_the_workers_own_though_the_group_may_read_what_is_mounted(self):
+        self.assertIn("which is not read then", "\n".join(rules.complaints(rendered_with(
+            f"{VOLUMES}\npodSecurityContext: {{fsGroupChangePolicy: Always}}"))))
+
+    def test_goes_with_its_worker_since_it_has_push_tokens(self):
+        spec = worker(VOLUMES).workload["spec"]
+        self.assertEqual(
+            spec["persistentVolumeClaimRetentionPolicy"], {"whenDeleted": "Delete", "whenScaled": "Delete"})
+
+    def test_is_of_the_class_and_mode_that_the_values_say(self):
+        rendering = worker(
+            f"{KEPT}\npersistence: {{enabled: true, storageClass: fast, accessModes: [ReadWriteOncePod]}}")
+        [claim] = rendering.workload["spec"]["volumeClaimTemplates"]
+        self.assertEqual(claim["spec"]["storageClassName"], "fast")
+        self.assertEqual(claim["spec"]["accessModes"], ["ReadWriteOncePod"])
+
+    def test_is_refused_where_it_would_be_nobodys_or_of_no_use(self):
+        refused(self, f"{VOLUMES}\n{WITHOUT}", "persistence.enabled needs staticMembership")
+        refused(self, "persistence: {enabled: true}", "set config.index.snapshotDirectory: /var/lib/lamplighter")
 
 
 if __name__ == "__main__":

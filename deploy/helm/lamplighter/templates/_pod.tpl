@@ -96,9 +96,16 @@ spec:
         secretName: {{ .Values.keysSecret }}
         # 0400. Because of fsGroup the kubelet makes it 0440, with the worker's group.
         defaultMode: 256
+    {{- if not .Values.persistence.enabled }}
     - name: state
+      {{- if dig "index" "snapshotDirectory" "" .Values.config }}
+      # No limit: a copy of the index grows with the tokens, and a pod above its limit is evicted.
+      emptyDir: {}
+      {{- else }}
       emptyDir:
         sizeLimit: 1Mi
+      {{- end }}
+    {{- end }}
     {{- with .Values.volumes }}
     {{- tpl (toYaml .) $ | nindent 4 }}
     {{- end }}
