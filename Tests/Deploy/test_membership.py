@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 
-"""Workers that keep their names: the pods of a StatefulSet, and what they keep on volumes.
+"""Workers that keep their names: the pods of a StatefulSet, what they keep on volumes, and what becomes of the
+Deployment of an earlier chart.
 
-How a cluster replaces pods and binds volumes is not seen."""
+Helm asks an API server that is made here. How a cluster replaces pods and binds volumes is not seen."""
 
+import tempfile
 import unittest
 
+import manifests
 import rules
+from fake_cluster import cluster
 from test_chart import refused
 from test_kubernetes import rendered_with
 
@@ -84,6 +88,32 @@ class Volumes(unittest.TestCase):
     def test_is_refused_where_it_would_be_nobodys_or_of_no_use(self):
         refused(self, f"{VOLUMES}\n{WITHOUT}", "persistence.enabled needs staticMembership")
         refused(self, "persistence: {enabled: true}", "set config.index.snapshotDirectory: /var/lib/lamplighter")
+
+
+class Upgrade(unittest.TestCase):
+    """An upgrade from workers of the other kind"""
+
+    def notes(self, text, *objects):
+        with cluster(*objects) as config, tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
+            values.write(text)
+            values.flush()
+            said = manifests.helm(
+                "install", "lamplighter", "--dry-run=server", "--disable-openapi-validation", "--take-ownership",
+                f"--kubeconfig={config}", values=[values.name])
+        return said.split("\nNOTES:\n")[1]
+
+    def test_is_told_of_so_that_both_do_not_go_on_unnoticed(self):
+        for text, plural, kind in (("{}", "deployments", "Deployment"), (WITHOUT, "statefulsets", "StatefulSet")):
+            with self.subTest(kind):
+                notes = self.notes(text, (plural, "lamplighter"))
+                self.assertIn(f"There was a {kind} lamplighter with workers, too.", notes)
+                self.assertIn(f"kubectl delete --namespace default {kind.lower()}/lamplighter\n", notes)
+
+    def test_is_not_told_of_where_there_was_none_or_one_of_the_same_kind(self):
+        for objects in ((), (("statefulsets", "lamplighter"),), (("deployments", "other"),)):
+            with self.subTest(objects):
+                self.assertNotIn("There was a", self.notes("{}", *objects))
+        self.assertNotIn("There was a", manifests.notes())
 
 
 if __name__ == "__main__":
