@@ -37,7 +37,8 @@ struct RolloutCommand: AsyncParsableCommand {
     @Option(
         name: .customLong("token-id"),
         help: ArgumentHelp(
-            "A token that is sent to in any case, by the first 16 digits of its SHA-256; up to 100. Without any, those of the last step stay.",
+            "A token that is sent to in any case, by the first 16 digits of its SHA-256; up to 100. Without "
+                + "any, those of the last step stay.",
             valueName: "id"))
     var tokenIDs: [String] = []
 

@@ -35,14 +35,15 @@ package enum RestrictionField: UInt8, RecordField {
         case .percent:
             .optional(
                 "percent", .integer(RecordLimits.percent),
-                "Of a hundred tokens of the app, so many are sent to, and the others are left to another "
-                    + "sender; required by `rollout`.")
+                "Of a hundred tokens of the app, so many are sent to, and the others are left to "
+                    + "another sender; required by `rollout`.")
         case .percentBefore:
             .optional(
                 "percentBefore", .integer(RecordLimits.percent),
                 "The same for events that were written before `from`; required by `rollout`.")
         case .from:
-            .optional("from", .instant, "From when on `percent` is in force; required by `rollout`.")
+            .optional(
+                "from", .instant, "From when on `percent` is in force; required by `rollout`.")
         case .tokens:
             .optional(
                 "tokens",
@@ -117,7 +118,8 @@ extension Restriction {
         } else if word?.equals("rollout") == true {
             action = .rollout(try Rollout(fields))
             guard fields.optional(.until) == nil else {
-                throw .field("until", "absent: where a rollout ended by itself, all tokens would be sent to")
+                throw .field(
+                    "until", "absent: a rollout that ended by itself would send to all tokens")
             }
         } else {
             throw .field("action", "pause, drop, limit or rollout")
@@ -148,7 +150,8 @@ extension Rollout {
             else {
                 throw .field(
                     "tokens",
-                    "an array of 1 to \(RecordLimits.rolloutTokensMax) strings of 16 hexadecimal digits")
+                    "an array of 1 to \(RecordLimits.rolloutTokensMax) strings of 16 hexadecimal digits"
+                )
             }
             tokens.append(bytes.reduce(0) { $0 << 8 | UInt64($1) })
         }

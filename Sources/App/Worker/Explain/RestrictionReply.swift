@@ -51,8 +51,9 @@ extension RestrictionReply {
         let author = isConfigured ? "The configuration" : "An operator"
         guard endedAt == nil else { return "\(author) \(past) \(about) of \(what) (\(details))." }
         if let percent {
-            return "\(what): from its time on, \(percent) % of the tokens are sent to, and the others are left "
-                + "to another sender (\(details)). To end that: \(lift ?? "")"
+            let share =
+                "\(percent) % of the tokens are sent to, the others are left to another sender"
+            return "\(what): from its time on, \(share) (\(details)). To end that: \(lift ?? "")"
         }
         let remedy =
             isConfigured ? "To end that, take it out of \(by)." : "To end that: \(lift ?? "")"
