@@ -56,6 +56,10 @@ bench-latency bench-listeners bench-registrar bench-strangers: export LATENCY_SE
 SOAK_MINUTES ?= $(MINUTES)
 soak soak-registrar: export SOAK_MINUTES := $(SOAK_MINUTES)
 
+# How many rows the old sender of check-moving has.
+MOVING_ROWS ?= 1000000
+check-moving: export MOVING_ROWS := $(MOVING_ROWS)
+
 # Nobody reads the compiler's index here, and all builds of one folder must have the same options.
 SWIFT_BUILD := scripts/swift-build.sh --disable-index-store
 # Nor the debugger's information, which costs a tenth of a build. With it: `swift build --build-tests`.
@@ -65,7 +69,7 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build build-tests check deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	newer-librdkafka check-brokers check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
-	check-mutations check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
+	check-mutations check-surfaces check-registrar check-moving check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak soak-registrar bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-overload \
 	bench-import bench-index bench-start bench-records bench-scaling check-performance clean
 .DEFAULT_GOAL := help
@@ -164,6 +168,9 @@ check-mutations: ## See that each mutation of a promise still applies to the sou
 
 check-registrar: ## See what registrars answer, to schemathesis, killed replicas and the client package
 	scripts/check.py registrar $(ONLY)
+
+check-moving: build ## Rehearse the move from an old sender with a table of a million rows (MOVING_ROWS=1000000)
+	LAMPLIGHTER_PROGRAMS=$(CURDIR)/.build/release scripts/check.py registrar test_moving
 
 check-schemas: ## See records of fastavro, Protobuf and Confluent's serializers become the same JSON (ONLY=test_avro)
 	scripts/check.py schemas $(ONLY)

@@ -46,7 +46,7 @@ CHECKS = {
         "test_registrar.Program", "test_components.Build", "test_procedures")),
     "examples": Check("Tests/Examples", first=("test_backends", "test_apple_sources")),
     "registrar": Check("Tests/Registrar", first=(
-        "test_client", "test_interface.Description", "test_replicas.Losses", "test_tls", "test_delivery")),
+        "test_moving", "test_client", "test_interface.Description", "test_replicas.Losses", "test_tls", "test_delivery")),
     "schemas": Check("Tests/Schemas", products=("lamplighter-lab",)),
     "surfaces": Check("Tests/Surfaces", first=(
         "test_otlp.Collector", "test_page_for_everybody", "test_live_page", "test_real_worker", "test_otlp",
