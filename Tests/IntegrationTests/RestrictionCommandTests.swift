@@ -165,7 +165,7 @@ struct `Restriction commands and a running fleet` {
         // The one that this fleet sends to in any case.
         let named = try #require(theirs.first)
 
-        try await step(to: 0, ["--token-id", named.id])
+        try await step(to: 0, ["--token-id", named.id, "--class", "control"])
         for subject in subjects { try fleet.emit(subject) }
         try await fleet.eventually("the named token's push") { fleet.accepted(named) == 1 }
         let early = try await run(
@@ -179,13 +179,16 @@ struct `Restriction commands and a running fleet` {
         try await fleet.eventually("the pushes of the step") {
             ours.allSatisfy { fleet.accepted($0) == 1 }
         }
-        try await fleet.eventually("the named token's third push") { fleet.accepted(named) >= 2 }
+        try await fleet.eventually("the named token's third push") { fleet.accepted(named) == 3 }
         try await Task.sleep(for: .seconds(1))
         #expect(ours.allSatisfy { fleet.accepted($0) == 1 })
         #expect(theirs.dropFirst().allSatisfy { fleet.accepted($0) == 0 })
 
         let all = try await run("resume", "--all")
         all.expect("rollout of app \(TestApp.home) stays")
+        let refused = try await run("resume", "--rollout", TestApp.home)
+        #expect(refused.status == 1 && refused.output.contains("is at 50 %"))
+        try await step(to: 100)
         let ended = try await run("resume", "--rollout", TestApp.home)
         #expect(ended.status == 0, "\(ended.output)")
         try await resume()
@@ -202,7 +205,9 @@ struct `Restriction commands and a running fleet` {
         let from = WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000) + .seconds(8)
         try await run(
             ["rollout", "--app", TestApp.home, "--percent", "\(percent)", "--from", from.rfc3339]
-                + options, until: "rollout to \(percent) %")
+                + options,
+            // The first step counts for events of before, too.
+            until: percent == 0 ? "rollout to 0 %" : "\(percent) % from \(from.rfc3339)")
         try meanwhile()
         while WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000) <= from {
             try await Task.sleep(for: .milliseconds(50))

@@ -32,15 +32,14 @@ internal import Testing
     }
 
     private func roll(
-        _ fixture: PipelineFixture, to percent: Int, before: Int = 100,
-        in lead: Duration = .zero, always tokens: [UInt64] = []
+        _ fixture: PipelineFixture, _ percents: Int..., in lead: Duration = .zero,
+        of classes: TokenClassSet = [TokenClassSet(.control)], always tokens: [UInt64] = []
     ) {
-        fixture.restrict(
-            Self.scope,
-            .rollout(
-                Rollout(
-                    percent: percent, percentBefore: before, from: fixture.now.wall + lead,
-                    tokens: tokens)))
+        let from = fixture.now.wall + lead
+        let steps = percents.enumerated().map { number, percent in
+            Rollout.Step(percent: percent, from: from + .seconds(60 * number))
+        }
+        fixture.restrict(Self.scope, .rollout(Rollout(steps, of: classes, tokens: tokens)))
     }
 
     private func reached(_ fixture: PipelineFixture) -> Set<UInt8> {
@@ -50,7 +49,7 @@ internal import Testing
     @Test(arguments: [0, 1, 10, 29, 50, 97, 100])
     func `a rollout sends to the tokens whose number is below the percentage`(percent: Int) {
         let fixture = fixture()
-        roll(fixture, to: percent)
+        roll(fixture, percent)
         let offset = fixture.event("all")
         let expected = Self.below(percent)
         #expect(reached(fixture) == expected)
@@ -62,36 +61,66 @@ internal import Testing
         #expect(addsUp)
     }
 
-    @Test func `a step of a rollout is for the events that are written from its time on`() {
-        let fixture = fixture()
-        roll(fixture, to: 50, before: 10, in: .seconds(60))
+    @Test(arguments: [64, 2])
+    func `a step of a rollout is for the events that are written from its time on`(atOnce: Int) {
+        let fixture = fixture(immediateFanOutMax: atOnce)
+        let start = fixture.now.wall
+        roll(fixture, 10, 50, 29)
+        // Each is read late: it was written in the step before.
+        let expected = [-5: 10, 5: 10, 65: 50, 125: 29, 1000: 29]
+        for (seconds, percent) in expected.sorted(by: { $0.key < $1.key }) {
+            fixture.event("all", writtenAt: start + .seconds(seconds))
+            #expect(Set(reachedInTurns(fixture)).isSuperset(of: Self.below(percent)))
+        }
+        // Long after the last step none of the former ones counts, however an event is fanned out.
+        fixture.pass(.seconds(1200))
         fixture.event("all")
-        #expect(reached(fixture) == Self.below(10))
-        let from = fixture.now.wall + .seconds(60)
-        fixture.pass(.seconds(90))
-        // It was written before, and is read late.
-        fixture.event("all", writtenAt: from + .milliseconds(-10))
-        #expect(reached(fixture) == Self.below(10))
-        fixture.event("all", writtenAt: from)
-        #expect(reached(fixture) == Self.below(50))
+        #expect(reachedInTurns(fixture) == Self.below(29))
     }
 
-    @Test func `where a rollout's fan-out may stand for several events, nobody is left out`() {
-        let fixture = fixture(immediateFanOutMax: 2)
-        roll(fixture, to: 10, before: 50, in: .seconds(60))
-        fixture.event("all")
-        var all: Set<UInt8> = []
+    private func reachedInTurns(_ fixture: PipelineFixture) -> Set<UInt8> {
+        var all = reached(fixture)
         for _ in 0..<20 {
             fixture.pass(.milliseconds(10))
             all.formUnion(reached(fixture))
         }
-        #expect(all == Self.below(50))
+        return all
+    }
+
+    @Test func `of an event that is read at once its own step alone counts`() {
+        let fixture = fixture()
+        let start = fixture.now.wall
+        roll(fixture, 50, 10)
+        fixture.pass(.seconds(90))
+        fixture.event("all", writtenAt: start + .milliseconds(59_999))
+        #expect(reached(fixture) == Self.below(50))
+        fixture.event("all", writtenAt: start + .seconds(60))
+        #expect(reached(fixture) == Self.below(10))
+    }
+
+    @Test func `a rollout's last step counts for a token that registers after an event`() {
+        let fixture = PipelineFixture { $0.registrationGrace = .seconds(30) }
+        roll(fixture, 100, 0)
+        fixture.pass(.seconds(200))
+        fixture.registerControl("I0", [200], shows: ["all"])
+        fixture.event("all")
+        fixture.pass(.seconds(1))
+        fixture.registerControl("I1", [1], shows: ["all"])
+        fixture.pass(.seconds(1))
+        #expect(reached(fixture).isEmpty)
+    }
+
+    @Test func `a rollout leaves classes alone that no other sender has`() {
+        let fixture = fixture()
+        roll(fixture, 0, of: [TokenClassSet(.device)])
+        fixture.event("all")
+        #expect(reached(fixture) == Set(Self.tokens))
     }
 
     @Test func `a rollout sends to the tokens that it names in any case`() {
         let fixture = fixture()
         // The first 8 bytes of the SHA-256 of the byte 1.
-        roll(fixture, to: 0, always: [0x4BF5_122F_3445_54C5])
+        roll(fixture, 0, always: [0x4BF5_122F_3445_54C5])
         fixture.event("all")
         #expect(reached(fixture) == [1])
     }
@@ -100,10 +129,13 @@ internal import Testing
         let fixture = fixture()
         fixture.restrict(
             .rollout(app: "com.example.Garden"),
-            .rollout(Rollout(percent: 0, percentBefore: 0, from: fixture.now.wall)))
+            .rollout(
+                Rollout(
+                    [Rollout.Step(percent: 0, from: fixture.now.wall)],
+                    of: [TokenClassSet(.control)])))
         fixture.event("all")
         #expect(reached(fixture) == Set(Self.tokens))
-        roll(fixture, to: 0)
+        roll(fixture, 0)
         fixture.event("all")
         #expect(reached(fixture).isEmpty)
         fixture.restrict(Self.scope, nil)
@@ -113,7 +145,7 @@ internal import Testing
 
     @Test func `a pause of the app counts beside a rollout, and ends without it`() {
         let fixture = fixture()
-        roll(fixture, to: 50)
+        roll(fixture, 50)
         fixture.restrict(.pushes(app: PipelineFixture.app, tokenClass: nil), .pause)
         fixture.event("all")
         fixture.pass(.seconds(1))

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
 internal import RecordFormats
 
 /// A change of one member of an example, made of the member's row of the field table.
 struct FieldProbe: CustomStringConvertible {
+    let format: String
     let field: String
     /// Nil leaves the member out.
     let value: JSON?
@@ -33,15 +35,48 @@ struct FieldProbe: CustomStringConvertible {
         if field == "perSecond", value == nil || value == .null {
             members["action"] = .string("pause")
         }
+        addRollout(to: &members)
         // An event for a whole app has no subject and no kinds.
         for other in field == "all" ? ["subject", "kinds"] : ["all"] { members[other] = nil }
         return .object(members)
     }
 
+    /// A rollout has members and a key of its own.
+    private static var rollout: [String: JSON] {
+        [
+            "steps": .array([
+                .object([
+                    "percent": .number(10), "from": .string("2026-11-21T06:12:00Z"),
+                ])
+            ]), "classes": .array([.string("device")]),
+        ]
+    }
+
+    private func addRollout(to members: inout [String: JSON]) {
+        guard isOfRollout else { return }
+        members.merge(Self.rollout) { there, _ in there }
+        (members["action"], members["until"]) = (.string("rollout"), nil)
+    }
+
+    /// Whether the probe makes a rollout of a restriction. Whoever leaves a member out has another action.
+    private var isOfRollout: Bool {
+        guard format == RecordFormat.restriction.name, let value, value != .null else {
+            return false
+        }
+        if field == "action" { return value == .string("rollout") }
+        return field == "tokens" || Self.rollout[field] != nil
+    }
+
+    func key(of format: RecordFormat) -> [UInt8] {
+        isOfRollout
+            ? RecordKey.restriction(.rollout(app: "com.example.Home")) : format.example.key
+    }
+
     static func all(of format: RecordFormat) -> [FieldProbe] {
         format.fields.flatMap { row -> [FieldProbe] in
             func probe(_ value: JSON?, _ isFit: Bool) -> FieldProbe {
-                FieldProbe(field: row.name, value: value, isFit: isFit)
+                FieldProbe(
+                    format: format.name, field: row.name, value: value, isFit: isFit)
             }
             // The reader of dead letters takes `null` for absent, though no letter has it.
             let literal = format.isClosed ? [] : [probe(.null, !row.isRequired)]
@@ -75,6 +110,7 @@ struct FieldProbe: CustomStringConvertible {
         case .oneOf(let words): words.map { .string($0) }
         case .oneOfNumbers(let numbers): numbers.map { .number(Double($0)) }
         case .environment: [.string("production"), .string("development")]
+        case .tokenID: [.string("4bf5122F344554c5")]
         case .keyPart: [.string("aZ09._~-"), text(RecordLimits.keyPartBytesMax)]
         case .token, .targetToken: [.string("0f")]
         case .collapseID: [.string("a b"), text(RecordLimits.collapseIDBytesMax)]
@@ -105,6 +141,7 @@ struct FieldProbe: CustomStringConvertible {
         case .oneOf: [.string("x"), .number(1)]
         case .oneOfNumbers: [.number(7), .string("1")]
         case .environment: [.string("staging"), .number(1)]
+        case .tokenID: [text(16), .string("4bf5122f344554c"), .string(""), .number(1)]
         case .keyPart: [.number(1)]
         case .token, .targetToken: [.string("0"), .string("0g"), .string(""), .number(1)]
         case .collapseID:

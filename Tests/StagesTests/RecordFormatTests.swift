@@ -92,7 +92,7 @@ internal import Testing
         for probe in FieldProbe.all(of: format) {
             let document = probe.applied(to: members)
             let record = RecordReading.Record(
-                key: format.example.key, value: Array(document.text.utf8))
+                key: probe.key(of: format), value: Array(document.text.utf8))
             let code = RecordReading.problem(of: record, as: format)
             #expect(
                 probe.isFit == !FieldProbe.faults.contains(code),

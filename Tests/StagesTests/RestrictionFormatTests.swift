@@ -49,8 +49,10 @@ internal import Testing
     }
 
     private static let rollout = Rollout(
-        percent: 10, percentBefore: 0, from: WallTime(milliseconds: 1_795_000_000_000),
-        tokens: [0x4BF5_122F_3445_54C5, 7])
+        [
+            Rollout.Step(percent: 0, from: WallTime(milliseconds: 1_794_000_000_000)),
+            Rollout.Step(percent: 10, from: WallTime(milliseconds: 1_795_000_000_000)),
+        ], of: [TokenClassSet(.device), TokenClassSet(.widget)], tokens: [0x4BF5_122F_3445_54C5, 7])
 
     @Test func `a rollout is read as it is written, of an app alone`() throws {
         let restriction = Restriction(
@@ -66,7 +68,9 @@ internal import Testing
 
     @Test(arguments: [
         (#""percent":10"#, #""percent":101"#), (#""percent":10"#, #""percent":-1"#),
-        (#""percentBefore":0,"#, ""), (#""from":"2026-11-18T11:06:40.000Z","#, ""),
+        (#""percent":10"#, #""percent":"10""#), ("2026-11-18T", "2025-11-18T"),
+        (#"["device","widget"]"#, "[]"), (#"["device","widget"]"#, #"["phone"]"#),
+        (#"["4bf5122f344554c5","0000000000000007"]"#, "[]"),
         ("4bf5122f344554c5", "4bf5122f344554c"), ("4bf5122f344554c5", "4bf5122f344554cx"),
         (#""by""#, #""until":"2026-11-21T06:12:00Z","by""#),
     ])
@@ -78,6 +82,25 @@ internal import Testing
         let broken = value.replacing(part, with: other, maxReplacements: 1)
         #expect(throws: UnreadableRecord.self) {
             try decode(Array("app/a/rollout".utf8), broken)
+        }
+    }
+
+    @Test func `a rollout has a bound of steps and of tokens`() throws {
+        let from = WallTime(milliseconds: 1_795_000_000_000)
+        func value(steps: Int, tokens: Int) -> String {
+            let rollout = Rollout(
+                (0..<steps).map { Rollout.Step(percent: 1, from: from + .seconds($0)) },
+                of: [TokenClassSet(.device)], tokens: (0..<tokens).map { UInt64($0) })
+            return String(
+                decoding: RestrictionEncoder.value(
+                    Restriction(.rollout(rollout), by: "anna", at: from)), as: UTF8.self)
+        }
+        let key = Array("app/a/rollout".utf8)
+        _ = try decode(key, value(steps: 16, tokens: 100))
+        for (steps, tokens) in [(17, 1), (1, 101)] {
+            #expect(throws: UnreadableRecord.self) {
+                try decode(key, value(steps: steps, tokens: tokens))
+            }
         }
     }
 

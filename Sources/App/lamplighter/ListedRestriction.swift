@@ -12,9 +12,14 @@ struct ListedRestriction: Encodable {
     /// `pause`, `drop`, `limit`, `rollout` or `resume`.
     let action: String
     let perSecond: Int?
-    let percent, percentBefore: Int?
-    /// When `percent` takes the place of `percentBefore`.
-    let from: String?
+    /// Of a rollout: its steps, and the tokens that are sent to in any case.
+    let steps: [Step]?
+    let tokens: [String]?
+
+    struct Step: Encodable {
+        let percent: Int
+        let from: String
+    }
     let until: String?
     let by: String?
     let reason: String?
@@ -25,8 +30,8 @@ struct ListedRestriction: Encodable {
         action = restriction.action.word
         perSecond = restriction.action.perSecond
         let rollout = restriction.action.rollout
-        (percent, percentBefore) = (rollout?.percent, rollout?.percentBefore)
-        from = rollout?.from.rfc3339
+        steps = rollout?.steps.map { Step(percent: $0.percent, from: $0.from.rfc3339) }
+        tokens = rollout?.tokens.map { "\(TokenName(number: $0))" }
         until = restriction.until?.rfc3339
         by = restriction.by
         reason = restriction.reason
@@ -38,7 +43,7 @@ struct ListedRestriction: Encodable {
         perSecond = configured.action.perSecond
         by = ConfiguredRestriction.by
         (at, until, reason) = (nil, nil, nil)
-        (percent, percentBefore, from) = (nil, nil, nil)
+        (steps, tokens) = (nil, nil)
     }
 
     init(lifted scope: Restriction.Scope, at: WallTime, by: String?, reason: String?) {
@@ -46,7 +51,7 @@ struct ListedRestriction: Encodable {
         what = "\(scope)"
         action = "resume"
         (perSecond, until) = (nil, nil)
-        (percent, percentBefore, from) = (nil, nil, nil)
+        (steps, tokens) = (nil, nil)
         self.by = by
         self.reason = reason
     }
@@ -55,7 +60,12 @@ struct ListedRestriction: Encodable {
     func line(unended: String? = nil) -> String {
         let rate =
             perSecond.map { "\(action) to \($0)/s" }
-            ?? percent.map { "\(action) to \($0) % from \(from ?? "") on" } ?? action
+            ?? steps.map { steps in
+                let last = steps[steps.count - 1]
+                let named =
+                    tokens?.isEmpty == false ? " and \(tokens!.joined(separator: ", "))" : ""
+                return "\(action) to \(last.percent) % from \(last.from) on\(named)"
+            } ?? action
         guard let at else {
             return "\(rate)  \(TerminalText.visible(what))  by \(ConfiguredRestriction.by)"
         }

@@ -123,6 +123,7 @@ struct ResumeCommand: AsyncParsableCommand {
                         : "\(scope) is not restricted: see lamplighter restrictions")
                 throw ExitCode.failure
             }
+            try Self.check(recorded[scope]?.action.rollout, scope)
             return try lift([scope], configuration)
         }
         // To end an incident must not hand a part of the tokens to two senders.
@@ -133,6 +134,17 @@ struct ResumeCommand: AsyncParsableCommand {
             print("nothing is restricted")
         }
         try lift(others.sorted { "\($0)" < "\($1)" }, configuration)
+    }
+
+    /// Without a rollout all tokens are sent to, also for events of before that are still to be read.
+    private static func check(_ rollout: Rollout?, _ scope: Restriction.Scope) throws {
+        let now = RecordWriter.now().wall
+        guard let rollout, rollout.steps.last!.percent != 100 || rollout.steps.last!.from > now
+        else { return }
+        StandardError.write(
+            "\(scope) is at \(rollout.text(at: now)): without it all tokens would be sent to. First "
+                + "lamplighter rollout --percent 100")
+        throw ExitCode.failure
     }
 
     private func lift(_ scopes: [Restriction.Scope], _ configuration: Configuration) throws {

@@ -66,7 +66,7 @@ struct RestrictionNotes {
         case .pause: "paused"
         case .drop: "dropped"
         case .limit(let rate): "limited to \(rate)/s"
-        case .rollout(let rollout): "rolled out to \(rollout.percent) %"
+        case .rollout(let rollout): "rolled out to \(rollout.steps.last!.percent) %"
         }
     }
 }

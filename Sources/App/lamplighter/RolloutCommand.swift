@@ -17,7 +17,8 @@ struct RolloutCommand: AsyncParsableCommand {
             Each token has a number from 0 to 99: the first 4 bytes of its SHA-256, as a big-endian \
             number, modulo 100. Those below the percentage are sent to; the other sender takes the \
             others. A percentage is in force for events that are written from a time on, so that both \
-            senders change at the same event. `resume --rollout` ends a rollout at 100 %.
+            senders change at the same event; the first one for all before, too. `resume --rollout` ends a \
+            rollout that is at 100 %.
             """)
 
     @OptionGroup var options: ConfigurationOption
@@ -41,6 +42,17 @@ struct RolloutCommand: AsyncParsableCommand {
                 + "any, those of the last step stay.",
             valueName: "id"))
     var tokenIDs: [String] = []
+
+    @Flag(
+        name: .customLong("no-token-ids"), help: "Send to no token in any case any more.")
+    var forgetTokenIDs = false
+
+    @Option(
+        name: .customLong("class"),
+        help: ArgumentHelp(
+            "A class of tokens that the other sender has as well; may be repeated. By default those of the last "
+                + "step, at first device: what other senders have.", valueName: "class"))
+    var classes: [String] = []
 
     @OptionGroup var author: RestrictionAuthor
 
@@ -66,7 +78,8 @@ struct RolloutCommand: AsyncParsableCommand {
         let scope = Restriction.Scope.rollout(app: app)
         let (by, reason) = (try author.name(), try author.checkedReason())
         // What is in force until then must be known, or events of before would be judged by a guess.
-        let standing = try RestrictionTable(configuration).standing[scope]?.action.rollout
+        let standing = try RestrictionTable(configuration, within: .seconds(30))
+            .standing[scope]?.action.rollout
         let writer = try RecordWriter(
             configuration, topics: [configuration.kafka.topics.restrictions])
         let now = RecordWriter.now().wall
@@ -75,29 +88,35 @@ struct RolloutCommand: AsyncParsableCommand {
         restriction.reason = reason
         try writer.write(
             key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction))
+        let named = rollout.tokens.isEmpty ? "" : " and to \(rollout.tokens.count) that are named"
         print(
-            "\(scope): \(rollout.percent) % of its tokens (\(rollout.percentBefore) % before) for events from "
-                + "\(rollout.from.rfc3339) on, by \(TerminalText.visible(by))")
-        print(othersPart)
+            "\(scope): to \(rollout.text(at: now)) of its tokens\(named), by "
+                + "\(TerminalText.visible(by)); \(othersPart)")
     }
 
+    /// A step that has not begun is replaced: the way back must not wait for it.
     private func next(after standing: Rollout?, now: WallTime) throws -> Rollout {
-        if let standing, standing.from > now {
-            throw Failure(
-                .configuration,
-                "the rollout of \(app) changes to \(standing.percent) % at \(standing.from.rfc3339): wait "
-                    + "until then")
-        }
         let at = from.flatMap { WallTime(rfc3339: $0) } ?? now + Self.lead
-        guard at >= now + Self.leadMin else {
+        guard at >= now + Self.leadMin, at <= now + Self.leadMax else {
             throw ValidationError(
-                "--from is \(at.rfc3339), and workers need until \((now + Self.leadMin).rfc3339) to read it"
-            )
+                "--from is \(at.rfc3339); workers need until \((now + Self.leadMin).rfc3339) to read it, "
+                    + "and a step is at most 7 days ahead")
         }
+        let begun = (standing?.steps ?? []).filter { $0.from <= now }.suffix(Rollout.stepsMax - 1)
+        var named = Set(tokenIDs.compactMap { TokenName(written: $0)?.number })
+        if tokenIDs.isEmpty, !forgetTokenIDs { named = Set(standing?.tokens ?? []) }
         return Rollout(
-            percent: percent, percentBefore: standing?.percent ?? 100, from: at,
-            tokens: tokenIDs.isEmpty
-                ? standing?.tokens ?? [] : tokenIDs.compactMap { TokenName(written: $0)?.number })
+            begun + [Rollout.Step(percent: percent, from: at)],
+            of: try chosenClasses ?? standing?.classes ?? TokenClassSet(.device),
+            tokens: named.sorted())
+    }
+
+    private var chosenClasses: TokenClassSet? {
+        get throws {
+            guard !classes.isEmpty else { return nil }
+            return TokenClassSet(
+                try classes.map { TokenClassSet(try Arguments.tokenClass($0)) })
+        }
     }
 
     private var othersPart: String {
@@ -111,4 +130,5 @@ struct RolloutCommand: AsyncParsableCommand {
     /// Workers follow within a second; this is for one that is slow.
     private static let lead = Duration.seconds(10)
     private static let leadMin = Duration.seconds(3)
+    private static let leadMax = Duration.seconds(7 * 24 * 3600)
 }

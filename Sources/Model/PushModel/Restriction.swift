@@ -16,7 +16,8 @@ package struct Restriction: Sendable, Equatable {
         package var description: String {
             switch self {
             case .limit(let rate): "limit to \(rate)/s"
-            case .rollout(let rollout): "rollout to \(rollout.percent) %"
+            case .rollout(let rollout):
+                "rollout to \(rollout.steps.last!.percent) % from \(rollout.steps.last!.from.rfc3339) on"
             default: word
             }
         }

@@ -76,6 +76,8 @@ package indirect enum FieldType: Sendable {
     case keyPart
     /// A device token in hexadecimal.
     case token
+    /// The first 8 bytes of a device token's SHA-256, in hexadecimal.
+    case tokenID
     /// The token of a registration: of a channel its ID in base64, of other classes hexadecimal.
     case targetToken
     /// A value of the header `apns-collapse-id`.

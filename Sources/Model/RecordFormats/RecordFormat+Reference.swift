@@ -85,6 +85,7 @@ extension FieldType {
             ).notation(isClosed: isClosed)
         case .keyPart:
             "1 to \(RecordLimits.keyPartBytesMax) of the characters `A-Z a-z 0-9 . _ ~ -`"
+        case .tokenID: "16 hexadecimal digits"
         case .token: "1 to \(RecordLimits.tokenBytesMax) bytes in hexadecimal"
         case .targetToken:
             "1 to \(RecordLimits.tokenBytesMax) bytes in hexadecimal, of a channel in base64"

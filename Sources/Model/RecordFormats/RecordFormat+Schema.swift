@@ -73,6 +73,7 @@ extension RecordFormat {
         case .keyPart:
             Self.string
                 + Self.pattern("^[A-Za-z0-9._~-]{1,\(RecordLimits.keyPartBytesMax)}$")
+        case .tokenID: Self.string + Self.pattern("^[0-9A-Fa-f]{16}$")
         case .token:
             Self.string
                 + Self.pattern(Self.hexadecimal(digits: isClosed ? "0-9a-f" : "0-9A-Fa-f"))

@@ -21,7 +21,7 @@ extension RecordFormat {
 }
 
 package enum RestrictionField: UInt8, RecordField {
-    case v, action, perSecond, percent, percentBefore, from, tokens, until, by, reason, at
+    case v, action, perSecond, steps, classes, tokens, until, by, reason, at
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -32,22 +32,21 @@ package enum RestrictionField: UInt8, RecordField {
             .optional(
                 "perSecond", .integer(RecordLimits.pushesPerSecond),
                 "The most pushes a second, of all workers together; required by `limit`.")
-        case .percent:
+        case .steps:
             .optional(
-                "percent", .integer(RecordLimits.percent),
-                "Of a hundred tokens of the app, so many are sent to, and the others are left to "
-                    + "another sender; required by `rollout`.")
-        case .percentBefore:
+                "steps",
+                .array(.object(RolloutStepField.rows), count: 1...Rollout.stepsMax),
+                "How many of a hundred tokens are sent to, and from when on, oldest first; the others are "
+                    + "left to another sender. The first counts for events of before, too. Required by "
+                    + "`rollout`.")
+        case .classes:
             .optional(
-                "percentBefore", .integer(RecordLimits.percent),
-                "The same for events that were written before `from`; required by `rollout`.")
-        case .from:
-            .optional(
-                "from", .instant, "From when on `percent` is in force; required by `rollout`.")
+                "classes", .array(.oneOf(TokenClass.words), count: 1...Int.max),
+                "The classes of the tokens that another sender has as well; required by `rollout`.")
         case .tokens:
             .optional(
                 "tokens",
-                .array(.text(RecordLimits.tokenIDBytes), count: 1...RecordLimits.rolloutTokensMax),
+                .array(.tokenID, count: 1...RecordLimits.rolloutTokensMax),
                 "Tokens that are sent to in any case: the first 16 hexadecimal digits of each one's "
                     + "SHA-256. Of a `rollout`.")
         case .until: .optional("until", .instant, "When it ends by itself; not of a `rollout`.")
@@ -62,10 +61,21 @@ package enum RestrictionField: UInt8, RecordField {
     }
 }
 
+package enum RolloutStepField: UInt8, RecordField {
+    case percent, from
+    package static let table = NameTable<Self>()
+
+    package var row: FieldRow {
+        switch self {
+        case .percent: .required("percent", .integer(RecordLimits.percent))
+        case .from: .required("from", .instant)
+        }
+    }
+}
+
 extension RecordLimits {
     package static var pushesPerSecond: ClosedRange<Int64> { 1...1_000_000 }
     package static var percent: ClosedRange<Int64> { 0...100 }
-    package static var tokenIDBytes: ClosedRange<Int> { 16...16 }
     package static var rolloutTokensMax: Int { 100 }
     /// What an operator writes in a restriction.
     package static var operatorBytes: ClosedRange<Int> { 1...256 }
@@ -138,23 +148,43 @@ extension Rollout {
     fileprivate init(
         _ fields: borrowing MemberReader<RestrictionField>
     ) throws(UnreadableRecord) {
-        self.init(
-            percent: Int(try fields.integer(.percent, in: RecordLimits.percent)),
-            percentBefore: Int(try fields.integer(.percentBefore, in: RecordLimits.percent)),
-            from: try fields.instant(.from))
+        var steps: [Step] = []
+        for element in try fields.required(.steps).elements(RestrictionField.steps) {
+            let step = try MemberReader<RolloutStepField>(element, in: RestrictionField.steps)
+            steps.append(
+                Step(
+                    percent: Int(try step.integer(.percent, in: RecordLimits.percent)),
+                    from: try step.instant(.from)))
+            guard steps.count <= Self.stepsMax else { break }
+        }
+        guard (1...Self.stepsMax).contains(steps.count),
+            zip(steps, steps.dropFirst()).allSatisfy({ $0.from < $1.from })
+        else { throw .field("steps", "1 to \(Self.stepsMax), oldest first") }
+        var classes: TokenClassSet = []
+        for element in try fields.required(.classes).elements(RestrictionField.classes) {
+            guard let tokenClass = element.string.flatMap({ TokenClass($0) }) else {
+                throw .field(
+                    "classes", "one or more of \(TokenClass.words.joined(separator: ", "))")
+            }
+            classes.insert(TokenClassSet(tokenClass))
+        }
+        guard !classes.isEmpty else {
+            throw .field("classes", "one or more of \(TokenClass.words.joined(separator: ", "))")
+        }
+        self.init(steps, of: classes)
         guard let value = fields.optional(.tokens) else { return }
         for element in try value.elements(RestrictionField.tokens) {
-            let text = try element.text(RestrictionField.tokens, bytes: RecordLimits.tokenIDBytes)
-            guard let bytes = Hexadecimal.decode(String(text)),
+            guard let text = element.string.map({ String(decoding: $0, as: UTF8.self) }),
+                text.utf8.count == 16, let bytes = Hexadecimal.decode(text),
                 tokens.count < RecordLimits.rolloutTokensMax
-            else {
-                throw .field(
-                    "tokens",
-                    "an array of 1 to \(RecordLimits.rolloutTokensMax) strings of 16 hexadecimal digits"
-                )
-            }
+            else { throw Self.badTokens }
             tokens.append(bytes.reduce(0) { $0 << 8 | UInt64($1) })
         }
+        guard !tokens.isEmpty else { throw Self.badTokens }
+    }
+
+    private static var badTokens: UnreadableRecord {
+        .field("tokens", "1 to \(RecordLimits.rolloutTokensMax) strings of 16 hexadecimal digits")
     }
 
     fileprivate var tokenIDs: [String] {
@@ -171,9 +201,13 @@ package enum RestrictionEncoder {
             json.member(.action, restriction.action.word)
             if case .limit(let rate) = restriction.action { json.member(.perSecond, Int64(rate)) }
             if let rollout = restriction.action.rollout {
-                json.member(.percent, Int64(rollout.percent))
-                json.member(.percentBefore, Int64(rollout.percentBefore))
-                json.member(.from, rollout.from)
+                json.member(.steps, array: rollout.steps, of: RolloutStepField.self) { step, json in
+                    json.member(.percent, Int64(step.percent))
+                    json.member(.from, step.from)
+                }
+                json.member(
+                    .classes,
+                    array: TokenClass.allCases.filter(rollout.classes.contains).map(\.name))
                 json.member(.tokens, array: rollout.tokenIDs)
             }
             json.member(.until, restriction.until)

@@ -37,7 +37,7 @@ extension FanOut {
             drop(claims, &state)
             return true
         }
-        if state.rollouts.isAny, isLeftToOther(token, route, request, claims, state) {
+        if state.rollouts.isAny, isLeftToOther(token, request, claims, now: now.wall, state) {
             state.endUnqueued(.otherSender, route, type)
             drop(claims, &state)
             return true
@@ -52,14 +52,20 @@ extension FanOut {
     // Not inlined: it is asked only while an app moves from another sender to this one.
     @inline(never)
     private func isLeftToOther(
-        _ token: TokenID, _ route: RouteID, _ request: FanOutRequest, _ claims: Claims,
+        _ token: TokenID, _ request: FanOutRequest, _ claims: Claims, now: WallTime,
         _ state: borrowing PipelineState
     ) -> Bool {
+        var written = request.writtenAt
+        // Late entries are of the last while, and no more is known.
+        if written.milliseconds == 0 {
+            written = now + (Duration.zero - state.settings.sizes.registrationGrace)
+        }
         // A fan-out may stand for several events, of which only the oldest one's time is known.
         let isOfOne = if case .event = claims { request.writtenAt.milliseconds > 0 } else { false }
         return state.rollouts.leavesToOther(
-            state.audience.tokenBytes(of: token), of: state.traits(of: route).app,
-            writtenAt: isOfOne ? request.writtenAt : nil)
+            state.audience.tokenBytes(of: token),
+            of: state.traits(of: state.audience.route(of: token)),
+            writtenIn: written...(isOfOne ? written : max(written, now)))
     }
 
     /// What a push of this event says.

@@ -279,7 +279,7 @@ extension PipelineState {
         if audience.isSuppressed(entry.token) { return .passedOver(.suppressed) }
         if isExpired { return .passedOver(.expired) }
         return rollouts.leavesToOther(
-            audience.tokenBytes(of: entry.token), of: traits(of: route).app, writtenAt: now)
+            audience.tokenBytes(of: entry.token), of: traits(of: route), writtenIn: now...now)
             ? .passedOver(.otherSender) : fate
     }
 }

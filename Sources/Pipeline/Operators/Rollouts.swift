@@ -20,11 +20,14 @@ struct Rollouts {
         isAny = ofApps.contains { $0 != nil }
     }
 
-    /// - Parameter writtenAt: see `Rollout.includes`.
+    /// - Parameter times: when the event may have been written.
     func leavesToOther(
-        _ token: UnsafeRawBufferPointer, of app: AppID, writtenAt: WallTime?
+        _ token: UnsafeRawBufferPointer, of route: PipelineState.RouteTraits,
+        writtenIn times: ClosedRange<WallTime>
     ) -> Bool {
-        guard let rollout = ofApps[Int(app.rawValue)] else { return false }
-        return !rollout.includes(SHA256Digest.prefix(of: token), writtenAt: writtenAt)
+        guard let rollout = ofApps[Int(route.app.rawValue)],
+            rollout.classes.contains(route.tokenClass)
+        else { return false }
+        return !rollout.includes(SHA256Digest.prefix(of: token), writtenIn: times)
     }
 }

@@ -12,7 +12,9 @@ package struct RestrictionReply: Codable, Sendable, Equatable {
     /// `pause`, `drop`, `limit` or `rollout`.
     package var action: String
     package var perSecond: Int?
+    /// Of a rollout: how many of a hundred tokens are sent to by its last step, and its last two steps.
     package var percent: Int?
+    package var steps: String?
     package var by: String
     package var reason: String?
     package var at: String
@@ -34,13 +36,18 @@ extension RestrictionReply {
             }
         action = restriction.action.word
         perSecond = restriction.action.perSecond
-        percent = restriction.action.rollout?.percent
+        let rollout = restriction.action.rollout
+        percent = rollout?.steps.last?.percent
+        steps = rollout?.steps.suffix(2)
+            .map { "\($0.percent) % from \($0.from.rfc3339) on" }.joined(separator: ", ")
         by = restriction.by.printable
         reason = restriction.reason?.printable
         at = restriction.at.rfc3339
         until = restriction.until?.rfc3339
         endedAt = explained.endedAt?.rfc3339
-        let canBeLifted = endedAt == nil && !restriction.isConfigured
+        let canBeLifted =
+            endedAt == nil && !restriction.isConfigured
+            && rollout?.steps.last?.percent ?? 100 == 100
         lift = canBeLifted ? explained.scope.resumeCommand : nil
     }
 
@@ -50,10 +57,10 @@ extension RestrictionReply {
     package var sentence: String {
         let author = isConfigured ? "The configuration" : "An operator"
         guard endedAt == nil else { return "\(author) \(past) \(about) of \(what) (\(details))." }
-        if let percent {
-            let share =
-                "\(percent) % of the tokens are sent to, the others are left to another sender"
-            return "\(what): from its time on, \(share) (\(details)). To end that: \(lift ?? "")"
+        if let steps {
+            return
+                "\(what): \(steps) of its tokens are sent to, and the others are left to another "
+                + "sender (\(details)). To change that: lamplighter rollout"
         }
         let remedy =
             isConfigured ? "To end that, take it out of \(by)." : "To end that: \(lift ?? "")"

@@ -54,8 +54,8 @@ extension Diagnosis {
             if case .rollout(let app) = scope, let rollout = restriction.action.rollout {
                 report(
                     .warning,
-                    "another sender serves a part of the tokens of \(app) (\(restriction.action) from "
-                        + "\(rollout.from.rfc3339) on, by \(restriction.by.printable)\(why))",
+                    "\(rollout.text(at: status.at)) of the tokens of \(app) are sent to, and the others are "
+                        + "left to another sender (by \(restriction.by.printable)\(why))",
                     "take the next step with lamplighter rollout; at 100 % end it with "
                         + scope.resumeCommand)
                 continue

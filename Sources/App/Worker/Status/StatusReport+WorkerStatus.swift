@@ -54,7 +54,7 @@ extension StatusReport {
                 topic: $0.topic, count: $0.records.count, partition: $0.records.partition,
                 offset: $0.records.offset, belongsIn: $0.records.home)
         }
-        restrictions = status.restrictions.map(Restricted.init).sorted {
+        restrictions = status.restrictions.map { Restricted($0, $1, now: status.at) }.sorted {
             ($0.at, $0.what) < ($1.at, $1.what)
         }
         budgets = status.budgets.map {
@@ -97,14 +97,16 @@ extension StatusReport {
 }
 
 extension StatusReport.Restricted {
-    fileprivate init(_ scope: Restriction.Scope, _ restriction: Restriction) {
+    fileprivate init(_ scope: Restriction.Scope, _ restriction: Restriction, now: WallTime) {
         self.init(
             what: "\(scope)", action: restriction.action.word,
             perSecond: restriction.action.perSecond,
-            percent: restriction.action.rollout?.percent, by: restriction.by.printable,
+            percent: restriction.action.rollout?.percent(at: now), by: restriction.by.printable,
             reason: restriction.reason?.printable,
             at: restriction.at.rfc3339, until: restriction.until?.rfc3339,
-            lift: restriction.isConfigured ? nil : scope.resumeCommand)
+            lift: restriction.isConfigured
+                || restriction.action.rollout?.percent(at: now) ?? 100 < 100
+                ? nil : scope.resumeCommand)
     }
 }
 
