@@ -247,11 +247,11 @@ import Worker
         ),
         ("nextKeyFile: next.p8", "nextKeyID", "is missing"),
         ("nextKeyID: BBBBBBBBBB", "nextKeyID", "is set without nextKeyFile"),
-        ("keyFolder: /tmp/nowhere", "keyFolder", "is set, and so is key"),
-        ("keyFolder: /tmp/nowhere", "keyFolder", "is no folder that can be read"),
+        ("keyFolder: /nowhere/keys", "keyFolder", "is set, and so is key"),
+        ("keyFolder: /nowhere/keys", "keyFolder", "is no folder that can be read"),
         ("providerTokenFile: token", "providerTokenFile", "is set, and so is key"),
         ("providerTokenFile: token, keyFile: key.p8", "keyFile", "and so is providerTokenFile"),
-        ("providerTokenFile: /tmp/none", "providerTokenFile", "which does not exist"),
+        ("providerTokenFile: /nowhere/token", "providerTokenFile", "which does not exist"),
     ])
     func `a key and its identifier go together`(line: String, key: String, wrong: String) {
         let found = problems(
