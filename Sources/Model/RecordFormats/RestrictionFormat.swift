@@ -158,7 +158,7 @@ extension Rollout {
             guard steps.count <= Self.stepsMax else { break }
         }
         guard (1...Self.stepsMax).contains(steps.count),
-            zip(steps, steps.dropFirst()).allSatisfy({ $0.from < $1.from })
+            zip(steps, steps.dropFirst()).allSatisfy({ $0.from <= $1.from })
         else { throw .field("steps", "1 to \(Self.stepsMax), oldest first") }
         var classes: TokenClassSet = []
         for element in try fields.required(.classes).elements(RestrictionField.classes) {
