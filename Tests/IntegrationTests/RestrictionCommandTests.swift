@@ -202,7 +202,7 @@ struct `Restriction commands and a running fleet` {
     private func step(
         to percent: Int, _ options: [String] = [], meanwhile: () throws -> Void = {}
     ) async throws {
-        let from = WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000) + .seconds(8)
+        let from = WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000) + .seconds(15)
         try await run(
             ["rollout", "--app", TestApp.home, "--percent", "\(percent)", "--from", from.rfc3339]
                 + options,

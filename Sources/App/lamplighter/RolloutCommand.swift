@@ -102,7 +102,10 @@ struct RolloutCommand: AsyncParsableCommand {
                 "--from is \(at.rfc3339); workers need until \((now + Self.leadMin).rfc3339) to read it, "
                     + "and a step is at most 7 days ahead")
         }
-        let begun = (standing?.steps ?? []).filter { $0.from <= now }.suffix(Rollout.stepsMax - 1)
+        var former = standing?.steps ?? []
+        // The first one counts for all before it, so it is in force already.
+        if let first = former.first { former[0].from = min(first.from, now) }
+        let begun = former.filter { $0.from <= now }.suffix(Rollout.stepsMax - 1)
         var named = Set(tokenIDs.compactMap { TokenName(written: $0)?.number })
         if tokenIDs.isEmpty, !forgetTokenIDs { named = Set(standing?.tokens ?? []) }
         return Rollout(
