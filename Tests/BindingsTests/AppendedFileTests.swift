@@ -71,4 +71,31 @@ internal import Testing
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
         #expect(throws: SystemError.self) { try AppendedFile(path: link, bytesMax: 100) }
     }
+
+    @Test func `a file that grows takes no other file for its own, and leaves it as it is`() throws
+    {
+        defer { end() }
+        let other = String(repeating: "x", count: 100_000)
+        try other.write(toFile: path, atomically: false, encoding: .utf8)
+        #expect(throws: SystemError.self) { try AppendedFile(path: path, bytesMax: 100) }
+        #expect(content(path) == other)
+        // A long line that was torn has one before it.
+        try ("one\n" + other).write(toFile: path, atomically: false, encoding: .utf8)
+        #expect(throws: SystemError.self) { try AppendedFile(path: path, bytesMax: 100) }
+        try ("one\n" + other.prefix(60_000)).write(
+            toFile: path, atomically: false, encoding: .utf8)
+        let file = try AppendedFile(path: path, bytesMax: 100)
+        try append("two\n", to: file)
+        #expect(content(path) == "one\ntwo\n")
+    }
+
+    @Test func `a file that grows goes on after its next one could not be opened`() throws {
+        defer { end() }
+        let file = try AppendedFile(path: path, bytesMax: 10)
+        try append("line 1\n", to: file)
+        // As with no file descriptor left: the name has gone, and nothing has come in its place.
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".1")
+        try append("line 2\n", to: file)
+        #expect(content(path) == "line 2\n" && content(path + ".1") == "line 1\n")
+    }
 }

@@ -44,19 +44,24 @@ package final class AppendedFile {
         }
     }
 
+    /// So far back the end of a line is looked for: a file without one is not ours.
+    private static let lineBytesMax = 64 << 10
+
     /// - Returns: how many bytes are left.
+    /// - Throws: `EEXIST` where the end of a line is not among the last bytes.
     private static func cutTornLine(_ descriptor: CInt, bytes: Int) throws(SystemError) -> Int {
-        var end = bytes
-        var last: UInt8 = 0
-        while end > 0 {
-            let count = pread(descriptor, &last, 1, end - 1)
-            if count < 0, errno == EINTR { continue }
-            guard count == 1 else { throw .last("pread") }
-            if last == UInt8(ascii: "\n") { break }
-            end -= 1
-        }
+        var last = [UInt8](repeating: 0, count: min(bytes, lineBytesMax))
+        let start = bytes - last.count
+        var count: Int
+        repeat {
+            count = pread(descriptor, &last, last.count, off_t(start))
+        } while count < 0 && errno == EINTR
+        guard count == last.count else { throw .last("pread") }
+        let line = last.lastIndex(of: UInt8(ascii: "\n"))
+        guard line != nil || start == 0 else { throw SystemError(call: "open", code: EEXIST) }
+        let end = start + (line.map { $0 + 1 } ?? 0)
         guard end < bytes else { return bytes }
-        guard ftruncate(descriptor, end) == 0 else { throw .last("ftruncate") }
+        guard ftruncate(descriptor, off_t(end)) == 0 else { throw .last("ftruncate") }
         return end
     }
 
@@ -79,7 +84,8 @@ package final class AppendedFile {
     }
 
     private func rotate() throws(SystemError) {
-        guard rename(path, path + ".1") == 0 else { throw .last("rename") }
+        // It has its name already where the next file could not be opened before.
+        guard rename(path, path + ".1") == 0 || errno == ENOENT else { throw .last("rename") }
         let next = try Self.open(path)
         close(descriptor)
         (descriptor, bytes) = next
