@@ -143,18 +143,36 @@ extension PushComparison {
         return files
     }
 
-    private func compare(_ old: String, _ shadow: String) throws -> PushComparison {
+    private func compare(
+        _ old: String, _ shadow: String, _ filter: PushLogReader.Filter = .init()
+    ) throws -> PushComparison {
         let files = try logs(old, shadow)
         defer { try? FileManager.default.removeItem(at: files.0.deletingLastPathComponent()) }
         var comparison = PushComparison(.init())
         try CompareCommand.run(
-            &comparison, old: PushLogReader(files.0.path, .old),
-            shadow: PushLogReader(files.1.path, .shadow))
+            &comparison, old: PushLogReader(files.0.path, .old, filter),
+            shadow: PushLogReader(files.1.path, .shadow, filter))
         return comparison
     }
 
     /// The SHA-256 of the bytes 1, 2 and 3.
     private let digest = "039058c6f2c0cb492c533b0a4d14ef77cc0f78abccced5287d84a1a2011cfb81"
+
+    @Test func `of a log only one app's and one class's pushes are compared, where it says so`()
+        throws
+    {
+        let others = [("b", "device"), ("a", "control")].map { app, tokenClass in
+            #"{"at":1795241520,"tokenID":"0000000000000002","app":"\#(app)","class":"\#(tokenClass)"}"#
+        }
+        let shadow =
+            others + [
+                #"{"at":1795241521,"tokenID":"0000000000000001","app":"a","class":"device"}"#
+            ]
+        let comparison = try compare(
+            #"{"at":1795241521,"tokenID":"0000000000000001"}"#, shadow.joined(separator: "\n"),
+            .init(app: "a", tokenClass: .device))
+        #expect(comparison.text == "old: matched 1; shadow: matched 1")
+    }
 
     @Test func `logs name tokens by their SHA-256 or its first digits, and times in three ways`()
         throws

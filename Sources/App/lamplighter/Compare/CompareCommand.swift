@@ -19,9 +19,10 @@ struct CompareCommand: AsyncParsableCommand {
             digits. One of them may be -, standard input.
 
             A push agrees if the other sender has pushed to the same token within --window; several \
-            may agree with one, since a sender may coalesce. Each of the others has a reason: late (within --late), unregistered \
-            (only with --config, which says where the registrations are), or unmatched. Pushes of a \
-            time of which only one log has something are counted as outside and not compared.
+            may agree with one, since a sender may coalesce. Each of the others has a reason: late \
+            (within --late), unregistered (only with --config, which says where the registrations \
+            are), or unmatched. Pushes of a time of which only one log has something are counted as \
+            outside and not compared. With --class those stay out that the other sender has not.
 
             Exit codes: 0 at least --at-least of the pushes agree; 1 fewer do; 65 a log cannot be read, \
             or there is nothing to compare.
@@ -37,6 +38,15 @@ struct CompareCommand: AsyncParsableCommand {
         name: .customLong("config"),
         help: "A configuration, to tell by the registrations topic which tokens are registered.")
     var file: String?
+
+    @Option(help: "Only pushes of this app, and those of which a log does not say the app.")
+    var app: String?
+
+    @Option(
+        name: .customLong("class"),
+        help: "Only pushes to this class of tokens, such as device: what the other sender has, too."
+    )
+    var tokenClass: String?
 
     @Option(help: "How far apart the same push of both may be.")
     var window = DurationArgument(.seconds(60))
@@ -63,11 +73,14 @@ struct CompareCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        let filter = PushLogReader.Filter(
+            app: app, tokenClass: try tokenClass.map(Arguments.tokenClass))
         var limits = PushComparison.Limits()
         (limits.window, limits.late) = (window.duration, late.duration)
         var comparison = PushComparison(limits, registered: try file.map(registered))
         try Self.run(
-            &comparison, old: PushLogReader(old, .old), shadow: PushLogReader(shadow, .shadow))
+            &comparison, old: PushLogReader(old, .old, filter),
+            shadow: PushLogReader(shadow, .shadow, filter))
         let result = ComparisonResult(comparison, window: window.duration)
         guard let agreement = comparison.agreement else {
             throw Failure(

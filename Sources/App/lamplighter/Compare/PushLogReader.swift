@@ -9,81 +9,52 @@ import Simdjson
 /// Reads a log of pushes, one JSON object a line, push by push. Of a line only its time and its token's
 /// name are read.
 final class PushLogReader {
-    private let name: String
-    private let handle: FileHandle
+    /// Which pushes count. A line that says nothing of its app or class is taken for one that does.
+    struct Filter {
+        var app: String?
+        var tokenClass: TokenClass?
+    }
+
+    private let lines: InputLines
     private let side: PushComparison.Side
+    private let filter: Filter
     private var parser = JSONParser(bytesMax: PushLogReader.lineBytesMax, depthMax: 16)
-    private var piece = Data()
-    private var position = 0
-    private var line: [UInt8] = []
-    private(set) var lineNumber = 0
     /// The push that is next; nil at the end.
     private(set) var next: PushComparison.Push?
 
     private static let lineBytesMax = 64 << 10
-    private static let pieceBytes = 256 << 10
 
     /// - Parameter path: `-` for standard input.
-    init(_ path: String, _ side: PushComparison.Side) throws {
-        name = path == "-" ? "standard input" : path
+    init(_ path: String, _ side: PushComparison.Side, _ filter: Filter = Filter()) throws {
+        lines = try InputLines(path, lineBytesMax: Self.lineBytesMax)
         self.side = side
-        if path == "-" {
-            handle = .standardInput
-        } else if let opened = FileHandle(forReadingAtPath: path) {
-            handle = opened
-        } else {
-            throw Failure(.unreadableInput, "\(path) does not exist or cannot be read")
-        }
+        self.filter = filter
         try advance()
     }
 
-    /// Goes on to the next push.
+    /// Goes on to the next push that counts.
     func advance() throws {
-        repeat {
-            guard try readLine() else {
-                next = nil
-                return
+        next = nil
+        while next == nil, try lines.next() {
+            let isBlank = lines.line.allSatisfy {
+                $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r")
             }
-        } while line.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") }
-        next = try push()
+            if !isBlank { next = try push() }
+        }
     }
 
     /// What is wrong with the line that was read last.
-    func failure(_ what: String) -> Failure {
-        Failure(.unreadableInput, "\(name):\(lineNumber): \(what)")
-    }
+    func failure(_ what: String) -> Failure { lines.failure(what) }
 
-    /// - Returns: false at the end.
-    private func readLine() throws -> Bool {
-        line.removeAll(keepingCapacity: true)
-        var isThere = false
-        while true {
-            if position == piece.count {
-                guard let more = try handle.read(upToCount: Self.pieceBytes), !more.isEmpty else {
-                    break
-                }
-                (piece, position) = (more, 0)
-            }
-            if !isThere { lineNumber += 1 }
-            isThere = true
-            let rest = piece[(piece.startIndex + position)...]
-            let end = rest.firstIndex(of: UInt8(ascii: "\n"))
-            line.append(contentsOf: rest[..<(end ?? rest.endIndex)])
-            position = (end.map { $0 + 1 } ?? rest.endIndex) - piece.startIndex
-            guard line.count <= Self.lineBytesMax else {
-                throw failure("it is longer than \(Self.lineBytesMax) bytes")
-            }
-            if end != nil { break }
-        }
-        return isThere
-    }
-
-    private func push() throws -> PushComparison.Push {
-        let read = line.withUnsafeBytes { bytes -> (at: WallTime?, token: UInt64?)? in
+    /// - Returns: nil for one that does not count.
+    private func push() throws -> PushComparison.Push? {
+        let read = lines.line.withUnsafeBytes {
+            bytes -> (at: WallTime?, token: UInt64?, counts: Bool)? in
             guard let object = (try? parser.parse(bytes))?.object else { return nil }
-            return (Self.instant(object["at"]), Self.token(object))
+            return (Self.instant(object["at"]), Self.token(object), counts(object))
         }
         guard let read else { throw failure("it is no JSON object") }
+        guard read.counts else { return nil }
         guard let at = read.at else {
             throw failure(
                 "it has no member at with an instant: RFC 3339, or seconds or milliseconds since 1970"
@@ -95,6 +66,15 @@ final class PushLogReader {
             )
         }
         return PushComparison.Push(side: side, token: token, at: at)
+    }
+
+    private func counts(_ object: JSONObject) -> Bool {
+        func isOther(_ name: StaticString, than wanted: String?) -> Bool {
+            guard let wanted, let text = object[name]?.string else { return false }
+            return !text.elementsEqual(wanted.utf8)
+        }
+        return !isOther("app", than: filter.app)
+            && !isOther("class", than: filter.tokenClass?.name)
     }
 
     private static func instant(_ value: JSONValue?) -> WallTime? {

@@ -39,7 +39,7 @@ struct ImportInput {
     ) throws {
         var done = 0
         for file in files {
-            let handle = try open(file)
+            let handle = try FileHandle.input(file)
             defer { if file != "-" { try? handle.close() } }
             var gzip: GzipExpansion?
             var isFirst = true
@@ -66,14 +66,6 @@ struct ImportInput {
             }
             try body(file, UnsafeRawBufferPointer(start: nil, count: 0), done)
         }
-    }
-
-    private func open(_ file: String) throws -> FileHandle {
-        if file == "-" { return .standardInput }
-        guard let handle = FileHandle(forReadingAtPath: file) else {
-            throw Failure(.unreadableInput, "\(file) does not exist or cannot be read")
-        }
-        return handle
     }
 
     private static func expansion(of file: String) throws -> GzipExpansion {

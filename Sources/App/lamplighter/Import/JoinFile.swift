@@ -20,10 +20,7 @@ final class JoinFile {
 
     init(_ path: String) throws {
         self.path = path
-        guard let handle = FileHandle(forReadingAtPath: path) else {
-            throw Failure(.unreadableInput, "--join: \(path) does not exist or cannot be read")
-        }
-        self.handle = handle
+        handle = try .input(path, prefix: "--join: ")
         try index()
         lines.sort { ($0.hash, $0.offset) < ($1.hash, $1.offset) }
     }
@@ -31,28 +28,12 @@ final class JoinFile {
     deinit { try? handle.close() }
 
     private func index() throws {
-        var offset: UInt64 = 0
-        var line: [UInt8] = []
-        var number = 0
-        while let piece = try handle.read(upToCount: 256 << 10), !piece.isEmpty {
-            for byte in piece {
-                guard byte == UInt8(ascii: "\n") else {
-                    line.append(byte)
-                    guard line.count <= Self.lineBytesMax else {
-                        throw Failure(
-                            .unreadableInput,
-                            "--join: \(path):\(number + 1): it is longer than "
-                                + "\(Self.lineBytesMax) bytes")
-                    }
-                    continue
-                }
-                number += 1
-                try note(line, at: offset, number)
-                offset += UInt64(line.count + 1)
-                line.removeAll(keepingCapacity: true)
-            }
+        let input = try InputLines(path, option: "--join", lineBytesMax: Self.lineBytesMax)
+        var offset = input.offset
+        while try input.next() {
+            try note(input.line, at: offset, input.number)
+            offset = input.offset
         }
-        if !line.isEmpty { try note(line, at: offset, number + 1) }
     }
 
     private func note(_ line: [UInt8], at offset: UInt64, _ number: Int) throws {

@@ -51,48 +51,21 @@ struct InstallationList {
     private static let installationsMax = 100_000_000
     /// As long as an identifier in a registration's key may be, and more.
     private static let lineBytesMax = 1024
-    private static let pieceBytes = 256 << 10
 
     private let hashes: [UInt64]
     private let seed = UInt64.random(in: .min ... .max)
 
     /// - Parameter path: `-` for standard input.
     init(_ path: String) throws {
-        let handle: FileHandle
-        if path == "-" {
-            handle = .standardInput
-        } else if let opened = FileHandle(forReadingAtPath: path) {
-            handle = opened
-        } else {
-            throw Failure(.unreadableInput, "\(path) does not exist or cannot be read")
-        }
+        let input = try InputLines(path, lineBytesMax: Self.lineBytesMax)
         var hashes: [UInt64] = []
-        var line: [UInt8] = []
-        var number = 1
-        while let piece = try handle.read(upToCount: Self.pieceBytes), !piece.isEmpty {
-            for byte in piece {
-                guard byte == UInt8(ascii: "\n") else {
-                    line.append(byte)
-                    guard line.count <= Self.lineBytesMax else {
-                        throw Failure(
-                            .unreadableInput,
-                            "\(path):\(number): it is longer than \(Self.lineBytesMax) bytes, and "
-                                + "should be one installation")
-                    }
-                    continue
-                }
-                Self.add(line, to: &hashes, seed)
-                line.removeAll(keepingCapacity: true)
-                number += 1
-                guard hashes.count <= Self.installationsMax else {
-                    throw Failure(
-                        .unreadableInput,
-                        "\(path):\(number): more than \(Self.installationsMax) installations: give it "
-                            + "in parts")
-                }
+        while try input.next() {
+            Self.add(input.line, to: &hashes, seed)
+            guard hashes.count <= Self.installationsMax else {
+                throw input.failure(
+                    "more than \(Self.installationsMax) installations: give it in parts")
             }
         }
-        Self.add(line, to: &hashes, seed)
         hashes.sort()
         var last: UInt64?
         hashes.removeAll { hash in
