@@ -34,6 +34,10 @@ internal import Testing
             .init(
                 app: "com.example.Home", environment: .production, tokenClass: .control, tokens: 8)
         ]
+        status.restrictions[.rollout(app: "com.example.Home")] = Restriction(
+            .rollout(
+                Rollout([Rollout.Step(percent: 10, from: status.at)], of: TokenClassSet(.device))),
+            by: "anna", at: status.at)
         status.shadow = .init(pushes: 9, deadLetters: 0, lines: 9, linesLost: 1)
         status.partitions = [
             WorkerStatus.Partition(topic: "lamplighter.events", partition: 0, lag: 5)

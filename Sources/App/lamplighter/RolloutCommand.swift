@@ -78,12 +78,11 @@ struct RolloutCommand: AsyncParsableCommand {
         let scope = Restriction.Scope.rollout(app: app)
         let (by, reason) = (try author.name(), try author.checkedReason())
         // What is in force until then must be known, or events of before would be judged by a guess.
-        let standing = try RestrictionTable(configuration, within: .seconds(30))
-            .standing[scope]?.action.rollout
+        let read = try RestrictionTable(configuration, within: .seconds(30)).standing[scope]
         let writer = try RecordWriter(
             configuration, topics: [configuration.kafka.topics.restrictions])
         let now = RecordWriter.now().wall
-        let rollout = try next(after: standing, now: now)
+        let rollout = try next(after: read?.action.rollout, now: now)
         var restriction = Restriction(.rollout(rollout), by: by, at: now)
         restriction.reason = reason
         try writer.write(
@@ -92,6 +91,25 @@ struct RolloutCommand: AsyncParsableCommand {
         print(
             "\(scope): to \(rollout.text(at: now)) of its tokens\(named), by "
                 + "\(TerminalText.visible(by)); \(othersPart)")
+        try checkNobodyElse(has: scope, since: read, ours: restriction, configuration)
+    }
+
+    /// Two operators at once read the same record, and the later one's replaces the other's unseen.
+    private func checkNobodyElse(
+        has scope: Restriction.Scope, since read: Restriction?, ours: Restriction,
+        _ configuration: Configuration
+    ) throws {
+        let steps = try RestrictionHistory(configuration).changes
+            .filter { $0.what == "\(scope)" && $0.action == ours.action.word }
+        let others = steps.filter { step in
+            step.at.map { $0 > read?.at.rfc3339 ?? "" } ?? false
+                && (step.at != ours.at.rfc3339 || step.by != ours.by)
+        }
+        guard let other = others.last else { return }
+        StandardError.write(
+            "meanwhile somebody else has taken a step, and one of the two has replaced the other: "
+                + "\(other.line()); see lamplighter restrictions, and tell the other sender")
+        throw ExitCode.failure
     }
 
     /// A step that has not begun is replaced: the way back must not wait for it.

@@ -218,11 +218,11 @@ extension WorkerMetrics {
         },
         metric(
             "lamplighter_restrictions", .gauge, labels: ["action", "origin"],
-            "Restrictions in force, by what they do (`pause`, `drop`, `limit` or `rollout`) and by where they "
+            "Restrictions in force, by what they do (`pause`, `drop` or `limit`) and by where they "
                 + "come from: a `command`, or the `configuration`. Workers with the same "
                 + "configuration say the same."
         ) { status in
-            ["pause", "drop", "limit", "rollout"].flatMap { action in
+            ["pause", "drop", "limit"].flatMap { action in
                 ["command", "configuration"].map { origin in
                     let count = status.restrictions.values.count {
                         $0.action.word == action
@@ -231,6 +231,19 @@ extension WorkerMetrics {
                     let labels = [(name: "action", value: action), ("origin", origin)]
                     return MetricFamily.Series(.integer(count), labels)
                 }
+            }
+        },
+        metric(
+            "lamplighter_rollout_percent", .gauge, labels: ["app"],
+            "To so many of a hundred tokens of an app this worker sends at the moment, while another "
+                + "sender serves the others (`lamplighter rollout`); no series where there is no rollout. "
+                + "All workers say the same."
+        ) { status in
+            status.restrictions.compactMap { scope, restriction in
+                guard case .rollout(let app) = scope, let rollout = restriction.action.rollout
+                else { return nil }
+                return MetricFamily.Series(
+                    .integer(rollout.percent(at: status.at)), [(name: "app", value: app)])
             }
         },
         metric(
