@@ -71,7 +71,7 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 	newer-librdkafka check-brokers check-format format docs manifests notices sbom release refresh-packages chaos mutate mutate-promises \
 	check-mutations check-surfaces check-registrar check-moving check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak soak-registrar bench bench-dispatch bench-latency bench-listeners bench-registrar bench-strangers bench-rolling bench-overload \
-	bench-import bench-index bench-start bench-records bench-scaling check-performance clean
+	bench-import bench-index bench-memory bench-start bench-records bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -219,6 +219,9 @@ bench-overload: deps ## Measure a stall of APNs, a hot subject, floods, the mini
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py
+
+bench-memory: deps ## Account for the memory of a worker with a million tokens (TOKENS=1000000, PUSHES=500000)
+	benchmarks/memory.py
 
 bench-import: deps ## Measure how long an import of registrations takes, and its memory (BENCH_ROUNDS=5, ROWS=1000000)
 	benchmarks/imports.py
