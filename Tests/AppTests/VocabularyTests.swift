@@ -65,7 +65,6 @@ internal import Testing
         "Tests/AppTests/RetiredWords.swift", "Tests/AppTests/VocabularyTests.swift",
         "Tests/FuzzTests/Corpus",
         // Former names, which users must find there.
-        "Sources/App/Configuration/FormerKeys.swift", "Tests/AppTests/FormerKeyTests.swift",
         "CHANGELOG.md",
     ]
 

@@ -42,10 +42,9 @@ extension Configuration {
             // Without the file nothing else can be checked.
             throw InvalidConfiguration(problems: [error])
         }
-        var notices = FormerKeys.notices(settings, environment)
-        FormerKeys.rename(in: &settings)
+        var notices: [String] = []
         let strays = EnvironmentVariables(root: .section(shape))
-            .apply(FormerKeys.rename(in: environment), to: &settings) { name in
+            .apply(environment, to: &settings) { name in
                 notices.append(
                     "\(name) is of Kubernetes, for a Service of that name, and is ignored: "
                         + "enableServiceLinks: false leaves such variables out")
