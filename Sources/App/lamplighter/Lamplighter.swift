@@ -32,7 +32,7 @@ struct Lamplighter: AsyncParsableCommand {
         ])
 
     static func main() {
-        MovedCommand.refuse(CommandLine.arguments)
+        LabCommands.refuse(CommandLine.arguments)
         Program.main(Self.self)
     }
 }

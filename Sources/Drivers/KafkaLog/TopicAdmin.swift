@@ -252,9 +252,6 @@ package struct TopicDescription: Hashable, Sendable {
     package var isCompacted: Bool { cleanupPolicy?.contains("compact") ?? false }
     /// Who sets the records' times: `CreateTime` (the producer) or `LogAppendTime` (the broker).
     package var timestampType: String? { configuration["message.timestamp.type"] }
-    package var retentionMilliseconds: Int64? {
-        configuration["retention.ms"].flatMap { Int64($0) }
-    }
     /// For how long a tombstone stays after the log was compacted.
     package var deleteRetention: Duration? {
         configuration["delete.retention.ms"].flatMap { Int64($0) }.map { .milliseconds($0) }

@@ -197,9 +197,6 @@ package struct Audience: ~Copyable, Sendable {
     /// Frees the rows of `AudienceChanges.removedTokens` that no registration has taken up again.
     package mutating func reclaimRemoved() { tokens.reclaimRemoved() }
 
-    /// Every token that a registration holds, in no particular order.
-    package func forEachToken(_ body: (TokenID) -> Void) { tokens.forEach(body) }
-
     /// Calls `body` with what a registration shows now; not at all where it is gone.
     ///
     /// - Parameter registration: from `AudienceChanges`.

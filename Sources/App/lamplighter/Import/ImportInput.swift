@@ -27,9 +27,6 @@ struct ImportInput {
         bytes = files.contains("-") ? nil : sum
     }
 
-    /// Whether it can be read more than once.
-    var isRepeatable: Bool { bytes != nil }
-
     /// Lends each file's content in pieces; an empty piece is the file's end.
     ///
     /// - Parameter body: is also given the name of the file, and how many bytes of all files have been

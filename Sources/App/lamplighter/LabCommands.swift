@@ -5,12 +5,11 @@ import ArgumentParser
 import Entrypoint
 import Foundation
 
-/// The commands that have moved from this program to `lamplighter-lab`.
-enum MovedCommand {
+/// The commands of `lamplighter-lab` that people look for in this program.
+enum LabCommands {
     private static let names: Set = ["chaos", "demo", "demo-picture", "simulate"]
 
-    /// If the command line names a moved command, ends the process with a line that says where it
-    /// is.
+    /// If the command line names one of them, ends the process with a line that says where it is.
     static func refuse(_ arguments: [String]) {
         guard let name = arguments.dropFirst().first(where: { $0 != "help" }),
             names.contains(name)
