@@ -14,9 +14,9 @@ package enum LivePage {
     package static var paths: Set<String> { Set(assets.keys) }
 
     /// The answer to a request for a part of the page; nil if the path is of something else.
-    package static func answer(_ question: HTTPRequest) -> HTTPAnswer? {
-        guard let (type, text) = assets[question.path] else { return nil }
-        guard question.method == .get else { return .notAllowed(but: [.get]) }
+    package static func answer(_ request: HTTPRequest) -> HTTPAnswer? {
+        guard let (type, text) = assets[request.path] else { return nil }
+        guard request.method == .get else { return .notAllowed(but: [.get]) }
         var answer = HTTPAnswer(contentType: "\(type); charset=utf-8", body: Array(text.utf8))
         answer.headers["Content-Security-Policy"] = contentSecurityPolicy
         return answer

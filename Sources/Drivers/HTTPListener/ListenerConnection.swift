@@ -28,7 +28,7 @@ final class ListenerConnection: ChannelInboundHandler {
     private struct Request {
         let head: HTTPRequestHead
         /// Nil until its body may be read.
-        var question: HTTPRequest?
+        var http: HTTPRequest?
         var bodyBytesMax = 0
         /// What it has of the budget.
         var taken: (bytes: Int, payer: BodyBudget.Payer)?
@@ -196,9 +196,9 @@ final class ListenerConnection: ChannelInboundHandler {
         case .body(let bytes):
             guard request?.isDecided == false else { return }
             let bytesMax = request?.bodyBytesMax ?? 0
-            let count = (request?.question?.body.count ?? 0) + bytes.readableBytes
+            let count = (request?.http?.body.count ?? 0) + bytes.readableBytes
             guard count <= bytesMax else { return respond(responder.tooLong(bytesMax)) }
-            request?.question?.body += bytes.readableBytesView
+            request?.http?.body += bytes.readableBytesView
         case .end:
             stopWaiting()
             request?.isWhole = true
@@ -292,32 +292,32 @@ final class ListenerConnection: ChannelInboundHandler {
 
     private func decide() {
         guard let head = request?.head else { return }
-        switch responder.question(in: head) {
+        switch responder.request(in: head) {
         case .failure(let refusal): refuse(refusal.answer)
-        case .success(let question):
+        case .success(let http):
             guard let admission = shared.admission else {
-                request?.question = question
+                request?.http = http
                 request?.bodyBytesMax = limits.bodyBytesMax
                 return readBody()
             }
-            switch admission.decide(question) {
+            switch admission.decide(http) {
             case .refused(let answer): refuse(answer)
-            case .admitted(let request): admit(question, as: request, by: admission)
+            case .admitted(let request): admit(http, as: request, by: admission)
             }
         }
     }
 
     /// Takes from the budget what the request may need.
     private func admit(
-        _ question: HTTPRequest, as admitted: HTTPAdmitted, by admission: ListenerAdmission
+        _ http: HTTPRequest, as admitted: HTTPAdmitted, by admission: ListenerAdmission
     ) {
-        let announced = question.announcedBytes ?? admitted.bodyBytesMax
+        let announced = http.announcedBytes ?? admitted.bodyBytesMax
         guard announced <= admitted.bodyBytesMax else {
             return refuse(responder.tooLong(admitted.bodyBytesMax))
         }
         guard let connectionID else { return }
-        request?.question = question
-        request?.question?.admitted = admitted.finding
+        request?.http = http
+        request?.http?.admitted = admitted.finding
         request?.bodyBytesMax = admitted.bodyBytesMax
         if !admitted.caller.isEmpty, isStrangers {
             isStrangers = false
@@ -328,8 +328,8 @@ final class ListenerConnection: ChannelInboundHandler {
         if payer.isStranger {
             payer.address = PeerShares.name(
                 of: admission.proxies.client(
-                    of: address, forwardedFor: question.headers.values(TrustedProxies.header)))
-            request?.question?.strangersAddress = payer.address
+                    of: address, forwardedFor: http.headers.values(TrustedProxies.header)))
+            request?.http?.strangersAddress = payer.address
         }
         let bytes = announced + BodyBudget.requestBytes
         request?.taken = (bytes, payer)
@@ -370,9 +370,9 @@ final class ListenerConnection: ChannelInboundHandler {
 
     /// Has the client send the body, unless it says that it is too long.
     private func readBody() {
-        guard let request, let question = request.question else { return }
+        guard let request, let http = request.http else { return }
         let isTooLong =
-            question.announcedBytes.map { $0 > request.bodyBytesMax }
+            http.announcedBytes.map { $0 > request.bodyBytesMax }
             ?? (request.bodyBytesMax == 0)
         if isTooLong { return respond(responder.tooLong(request.bodyBytesMax)) }
         if RequestHeadRules.waits(request.head) {
@@ -384,12 +384,12 @@ final class ListenerConnection: ChannelInboundHandler {
     // MARK: Its answer
 
     private func ask() {
-        guard let question = request?.question else { return }
+        guard let http = request?.http else { return }
         request?.isDecided = true
         shared.connections.answerBegan()
         let connection = NIOLoopBound(self, eventLoop: eventLoop)
         answering = Task(executorPreference: shared.executor) { [responder] in
-            let answer = await responder.answer(question)
+            let answer = await responder.answer(http)
             connection.eventLoop.execute { connection.value.asked(answer) }
         }
     }

@@ -3,7 +3,7 @@
 
 internal import NIOHTTP1
 
-/// Turns the heads of requests into questions, and answers into responses with the headers that all of them
+/// Turns heads of HTTP into requests, and answers into responses with the headers that all of them
 /// have.
 struct ListenerResponder: Sendable {
     let access: AccessRule
@@ -43,7 +43,7 @@ struct ListenerResponder: Sendable {
     }
 
     /// What a request asks for, apart from its body.
-    func question(in head: HTTPRequestHead) -> Result<HTTPRequest, Refusal> {
+    func request(in head: HTTPRequestHead) -> Result<HTTPRequest, Refusal> {
         func refuse(_ reason: String, status: Int) -> Result<HTTPRequest, Refusal> {
             .failure(Refusal(answer: refusal(reason, status: status)))
         }
@@ -64,10 +64,10 @@ struct ListenerResponder: Sendable {
             return refuse(
                 "the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400)
         }
-        var question = HTTPRequest(
+        var request = HTTPRequest(
             method: method, path: target.path, query: target.parameters,
             headers: HTTPHeaders(head.headers))
-        question.rawQuery = target.query
-        return .success(question)
+        request.rawQuery = target.query
+        return .success(request)
     }
 }

@@ -46,8 +46,8 @@ final class DemoPage: Sendable {
         let settings = HTTPListenerSettings(name: "demo", host: "127.0.0.1", port: 0)
         let listener = HTTPListener(settings) { [self] port in
             state.withLock { $0.port = port }
-        } answer: { [self] question in
-            await answer(question)
+        } answer: { [self] request in
+            await answer(request)
         }
         // Without its page the demo goes on.
         Task.detached { try? await listener.run() }
@@ -55,14 +55,14 @@ final class DemoPage: Sendable {
 
     // MARK: Answers
 
-    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
-        if let answer = LivePage.answer(question) { return answer }
+    func answer(_ request: HTTPRequest) async -> HTTPAnswer {
+        if let answer = LivePage.answer(request) { return answer }
         let figures = state.withLock(\.figures)
-        switch question.path {
+        switch request.path {
         case "/fleet": return Self.json(Fleet(figures))
         case "/devices": return Self.json(Devices(figures))
         default:
-            guard let match = question.path.wholeMatch(of: #//workers/(\d{1,3})/status/#),
+            guard let match = request.path.wholeMatch(of: #//workers/(\d{1,3})/status/#),
                 let number = Int(match.1), figures.workerPorts.indices.contains(number - 1)
             else { return .notFound }
             return await Self.status(of: figures.workerPorts[number - 1])

@@ -15,13 +15,13 @@ struct AccessCheck: Sendable {
     /// What a request's head shows of its caller.
     /// - Parameter resource: the path in the one form that what it names has.
     func admission(
-        of question: HTTPRequest, _ scope: Scope, resource: String
+        of http: HTTPRequest, _ scope: Scope, resource: String
     ) throws(Problem) -> AccessAdmission {
         var request = AccessRequest(
-            method: question.method.rawValue, path: question.path,
-            authorization: question.headers.values("authorization"), body: [],
+            method: http.method.rawValue, path: http.path,
+            authorization: http.headers.values("authorization"), body: [],
             app: scope.app, environment: scope.environment, installation: scope.installation)
-        request.query = question.rawQuery
+        request.query = http.rawQuery
         request.resource = resource
         return try access.admission(of: request, now: Self.now()).orProblem()
     }

@@ -49,9 +49,9 @@ struct KeyOwners: Sendable {
     // MARK: Other replicas
 
     /// A request that another replica has passed on, by its head.
-    func passed(_ question: HTTPRequest) throws(Problem) -> PeerSeal.Passed {
+    func passed(_ http: HTTPRequest) throws(Problem) -> PeerSeal.Passed {
         guard let seal, let ownURL,
-            let passed = seal.passed(question, to: ownURL, now: AccessCheck.now())
+            let passed = seal.passed(http, to: ownURL, now: AccessCheck.now())
         else {
             throw Problem(
                 .unauthorized, "only another registrar passes requests on",

@@ -210,9 +210,9 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
 
     /// `/livez`, `/readyz` and `/metrics`, as a worker has them. Ready is a replica that a request can
     /// be sent to: that it can find the owner of every key.
-    private func health(_ question: HTTPRequest) -> HTTPAnswer {
-        guard question.method == .get else { return .notAllowed(but: [.get]) }
-        switch question.path {
+    private func health(_ http: HTTPRequest) -> HTTPAnswer {
+        guard http.method == .get else { return .notAllowed(but: [.get]) }
+        switch http.path {
         case "/livez":
             let now = MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
             let age = mailbox.heartbeat.age(now: now) ?? .zero
@@ -252,7 +252,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                 "ok, but for \(unavailable.count) partitions that Kafka cannot serve, such as "
                     + "\(first.key): \(first.value)")
         case "/metrics":
-            let format = MetricsText.Format(accept: question.accept)
+            let format = MetricsText.Format(accept: http.accept)
             let source = RegistrarMetrics.Source(
                 counters: mailbox.counters, isKafkaAnswering: directory.problem == nil,
                 requests: tally.all, version: build.version,

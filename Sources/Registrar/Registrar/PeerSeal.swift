@@ -71,9 +71,9 @@ struct PeerSeal: Sendable {
     }
 
     /// The request that another replica has passed on to the one at `owner`; nil if none has.
-    func passed(_ question: HTTPRequest, to owner: String, now: WallTime) -> Passed? {
+    func passed(_ http: HTTPRequest, to owner: String, now: WallTime) -> Passed? {
         func value(_ name: String) -> String? {
-            let values = question.headers.values(name)
+            let values = http.headers.values(name)
             return values.count == 1 ? values[0] : nil
         }
         guard let kind = value(Self.kindHeader), let caller = value(Self.callerHeader),
@@ -81,7 +81,7 @@ struct PeerSeal: Sendable {
             let digest = value(Self.digestHeader), let shown = value(Self.signatureHeader)
         else { return nil }
         let passed = Passed(
-            method: question.method.rawValue, target: question.target, owner: owner, kind: kind,
+            method: http.method.rawValue, target: http.target, owner: owner, kind: kind,
             caller: caller, date: WallTime(milliseconds: date), digest: digest)
         guard isSigned(.request, passed.parts, as: shown) else { return nil }
         // The number is signed, and so a replica's.

@@ -24,20 +24,20 @@ struct RegistrarRequest: Sendable {
     let arrivedAt = ContinuousClock.now
 
     init(
-        _ question: HTTPRequest, route: RegistrarRoute, caller: RegistrarCaller
+        _ http: HTTPRequest, route: RegistrarRoute, caller: RegistrarCaller
     ) throws(Problem) {
-        method = question.method
+        method = http.method
         self.route = route
         self.caller = caller
-        target = question.path
-        body = question.body
+        target = http.path
+        body = http.body
         isForwarded = caller.isReplica
-        if let text = question.query[RequestRules.belowSequence] {
+        if let text = http.query[RequestRules.belowSequence] {
             let sequence = try RequestRules.sequence(text)
             belowSequence = sequence
             target += "?\(RequestRules.belowSequence)=\(sequence)"
         }
-        after = try question.query[RequestRules.after].map(RequestRules.place)
+        after = try http.query[RequestRules.after].map(RequestRules.place)
     }
 
     var isCompleteSet: Bool {

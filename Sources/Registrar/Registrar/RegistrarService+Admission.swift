@@ -37,8 +37,8 @@ struct RequestAdmission: Sendable {
 
 extension RegistrarService {
     /// Decides on a request by its head, on the listener's thread.
-    func admit(_ question: HTTPRequest) -> HTTPAdmission {
-        switch admission(of: question) {
+    func admit(_ http: HTTPRequest) -> HTTPAdmission {
+        switch admission(of: http) {
         case .success(let admission):
             return .admitted(
                 HTTPAdmitted(
@@ -58,30 +58,30 @@ extension RegistrarService {
         init(_ reply: RegistrarReply) { self.reply = reply }
     }
 
-    func admission(of question: HTTPRequest) -> Result<RequestAdmission, Refusal> {
+    func admission(of http: HTTPRequest) -> Result<RequestAdmission, Refusal> {
         let route: RegistrarRoute
         do throws(RegistrarRoute.Failure) {
-            route = try RegistrarRoute(path: question.path)
+            route = try RegistrarRoute(path: http.path)
         } catch {
-            return .failure(Self.refusal(of: question, error))
+            return .failure(Self.refusal(of: http, error))
         }
-        if let refusal = Self.refusal(of: question, but: route.methods) { return .failure(refusal) }
+        if let refusal = Self.refusal(of: http, but: route.methods) { return .failure(refusal) }
         do throws(Problem) {
-            try question.check(route)
-            return .success(RequestAdmission(route: route, asker: try asker(question, route)))
+            try http.check(route)
+            return .success(RequestAdmission(route: route, asker: try asker(http, route)))
         } catch {
             return .failure(Refusal(error))
         }
     }
 
     private static func refusal(
-        of question: HTTPRequest, _ failure: RegistrarRoute.Failure
+        of http: HTTPRequest, _ failure: RegistrarRoute.Failure
     ) -> Refusal {
         switch failure {
         case .notFound:
             Refusal(Problem(.notFound, "unknown path", remedy: "see /v1/openapi.json"))
         case .invalid(let part, let remedy, let methods):
-            refusal(of: question, but: methods)
+            refusal(of: http, but: methods)
                 ?? Refusal(
                     Problem(
                         .invalid, "the path's \(part) is not allowed", remedy: remedy, field: part))
@@ -89,36 +89,36 @@ extension RegistrarService {
     }
 
     /// The refusal of a method that is none of these; nil if it is one of them.
-    private static func refusal(of question: HTTPRequest, but methods: [String]) -> Refusal? {
-        guard !methods.contains(question.method.rawValue) else { return nil }
+    private static func refusal(of http: HTTPRequest, but methods: [String]) -> Refusal? {
+        guard !methods.contains(http.method.rawValue) else { return nil }
         var reply = RegistrarReply(
             Problem(
-                .methodNotAllowed, "the path has no \(question.method.rawValue)",
+                .methodNotAllowed, "the path has no \(http.method.rawValue)",
                 remedy: "use \(methods.joined(separator: " or "))"))
         reply.headers["Allow"] = methods.joined(separator: ", ")
         return Refusal(reply)
     }
 
     private func asker(
-        _ question: HTTPRequest, _ route: RegistrarRoute
+        _ http: HTTPRequest, _ route: RegistrarRoute
     ) throws(Problem) -> RequestAdmission.Asker {
         let scope: AccessCheck.Scope
         switch route {
-        case .attestation where question.headers[PeerSeal.kindHeader] != nil:
-            return .replica(try owners.passed(question))
+        case .attestation where http.headers[PeerSeal.kindHeader] != nil:
+            return .replica(try owners.passed(http))
         case .openAPI, .challenge, .attestation: return .anybody
         case .batch(let environment, let app):
             scope = AccessCheck.Scope(environment: environment, app: app)
         case .installation(let key), .all(let key, _), .handler(let key, _, _):
-            if question.headers[PeerSeal.kindHeader] != nil {
-                return .replica(try owners.passed(question))
+            if http.headers[PeerSeal.kindHeader] != nil {
+                return .replica(try owners.passed(http))
             }
             scope = AccessCheck.Scope(
                 environment: key.environment, app: key.app, installation: key.installation)
         }
         let resource = route.installation.map { RegistrarRequest.path(of: $0, route) }
         return .caller(
-            try callers.admission(of: question, scope, resource: resource ?? question.path))
+            try callers.admission(of: http, scope, resource: resource ?? http.path))
     }
 
     private func bodyBytesMax(_ admission: RequestAdmission) -> Int {

@@ -8,28 +8,28 @@ internal import RegistrarRules
 
 extension RegistrarService {
     func batch(
-        _ question: HTTPRequest, _ route: RegistrarRoute, _ caller: RegistrarCaller
+        _ http: HTTPRequest, _ route: RegistrarRoute, _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply {
         guard case .batch(let environment, let app) = route else {
             preconditionFailure("a route without an installation that is no batch")
         }
-        let items = try reader.items(in: question.body, environment, app: app, limits: limits)
+        let items = try reader.items(in: http.body, environment, app: app, limits: limits)
         let records = items.map { (try? $0.result.get())?.records ?? 1 }
         try take(records.reduce(0, +), of: caller, nil)
         // Items of one record each fill Kafka's batches, complete sets do so alone.
         let atOnce = RegistrarReply.recordsAtOnce / (records.max() ?? 1)
         let replies = await RegistrarReply.all(Array(items.indices), atOnce: atOnce) {
             index throws(Problem) in
-            try await reply(to: items[index], at: index, question, caller)
+            try await reply(to: items[index], at: index, http, caller)
         }
         return RegistrarReply(.object([("results", .array(replies.map(\.result)))]))
     }
 
     private func reply(
-        to item: BatchItem, at index: Int, _ question: HTTPRequest, _ caller: RegistrarCaller
+        to item: BatchItem, at index: Int, _ http: HTTPRequest, _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply {
         let parts = try item.result.get()
-        var request = try RegistrarRequest(question, route: parts.route, caller: caller)
+        var request = try RegistrarRequest(http, route: parts.route, caller: caller)
         request.isOfBatch = true
         request.method = parts.method
         request.body = parts.body

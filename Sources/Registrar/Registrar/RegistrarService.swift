@@ -24,22 +24,22 @@ struct RegistrarService: Sendable {
     let tally: RequestTally
     let logger: Logger
 
-    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
-        let answer = await unmeteredAnswer(question)
-        tally.count(question.method.rawValue, status: answer.status)
+    func answer(_ http: HTTPRequest) async -> HTTPAnswer {
+        // The listener has asked before it read the body.
+        guard let admission = http.admitted as? RequestAdmission else {
+            preconditionFailure("a request is answered after it was admitted")
+        }
+        let answer = await answer(http, admission)
+        tally.count(http.method.rawValue, status: answer.status)
         return answer
     }
 
-    private func unmeteredAnswer(_ question: HTTPRequest) async -> HTTPAnswer {
-        // The listener has asked before it read the body.
-        guard let admission = question.admitted as? RequestAdmission else {
-            preconditionFailure("a request that was not admitted")
-        }
+    private func answer(_ http: HTTPRequest, _ admission: RequestAdmission) async -> HTTPAnswer {
         var reply: RegistrarReply
         do throws(Problem) {
-            try question.check(admission.route)
+            try http.check(admission.route)
             if case .openAPI = admission.route { return OpenAPIDocument.answer }
-            reply = try await self.reply(to: question, admission)
+            reply = try await self.reply(to: http, admission)
         } catch {
             reply = RegistrarReply(error)
         }
@@ -48,29 +48,29 @@ struct RegistrarService: Sendable {
     }
 
     private func reply(
-        to question: HTTPRequest, _ admission: RequestAdmission
+        to http: HTTPRequest, _ admission: RequestAdmission
     ) async throws(Problem) -> RegistrarReply {
         let caller: RegistrarCaller
         switch admission.asker {
-        case .anybody: return try await attest(question, admission.route)
-        case .caller(let shown): caller = try callers.caller(of: shown, body: question.body)
+        case .anybody: return try await attest(http, admission.route)
+        case .caller(let shown): caller = try callers.caller(of: shown, body: http.body)
         case .replica(let passed):
             caller = RegistrarCaller(passed)
-            guard PeerSeal.digest(question.body) == passed.digest else {
+            guard PeerSeal.digest(http.body) == passed.digest else {
                 throw Problem(
                     .unauthorized, "the body is not what another registrar has passed on",
                     remedy: "send the request again")
             }
             if let key = admission.route.installation {
                 let reply = try await passedOn(
-                    passed.kind, question, key, admission.route, caller)
+                    passed.kind, http, key, admission.route, caller)
                 if let reply { return reply }
             }
         }
         guard let key = admission.route.installation else {
-            return try await batch(question, admission.route, caller)
+            return try await batch(http, admission.route, caller)
         }
-        let request = try RegistrarRequest(question, route: admission.route, caller: caller)
+        let request = try RegistrarRequest(http, route: admission.route, caller: caller)
         // How many records a complete set has is not known before it is read.
         if !request.isForwarded { try take(1, of: caller, request.isCompleteSet ? nil : key) }
         let reply: RegistrarReply
@@ -79,14 +79,14 @@ struct RegistrarService: Sendable {
         } catch {
             reply = RegistrarReply(error)
         }
-        if question.method != .get { audit(request, key, status: reply.status) }
+        if http.method != .get { audit(request, key, status: reply.status) }
         return reply
     }
 
     // MARK: Who asks, and how often
 
     private func attest(
-        _ question: HTTPRequest, _ route: RegistrarRoute
+        _ http: HTTPRequest, _ route: RegistrarRoute
     ) async throws(Problem) -> RegistrarReply {
         guard case .attestation(let key) = route else {
             guard case .challenge(let key) = route else {
@@ -94,13 +94,13 @@ struct RegistrarService: Sendable {
             }
             return try callers.challenge(key)
         }
-        let body = try reader.read(question.body) { object throws(InvalidMember) in
+        let body = try reader.read(http.body) { object throws(InvalidMember) in
             try AttestationBody(object)
         }
         try callers.checkChallenge(of: body, key)
         // Nobody has shown who they are yet, so all have one rate, a tenth of a caller's, and one address a
         // quarter of that: to verify an attestation takes about a millisecond.
-        guard rates.take(40, of: "attest from \(question.strangersAddress)", nil) == nil,
+        guard rates.take(40, of: "attest from \(http.strangersAddress)", nil) == nil,
             rates.take(10, of: "attest", nil) == nil
         else {
             throw Problem(
@@ -109,7 +109,7 @@ struct RegistrarService: Sendable {
         }
         let issued = try callers.attest(body, key)
         let request = try RegistrarRequest(
-            question, route: route, caller: RegistrarCaller(issued.caller))
+            http, route: route, caller: RegistrarCaller(issued.caller))
         let claim = InstallationClaim(
             key: key, attestedKey: issued.attestedKey, until: issued.claimEnds)
         var reply: RegistrarReply
@@ -129,15 +129,15 @@ struct RegistrarService: Sendable {
 
     /// Answers what another replica asks and no path says; nil for a request that its path says.
     private func passedOn(
-        _ kind: String, _ question: HTTPRequest, _ key: InstallationKey, _ route: RegistrarRoute,
+        _ kind: String, _ http: HTTPRequest, _ key: InstallationKey, _ route: RegistrarRoute,
         _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply? {
         func body<Body>(
             _ read: (JSONObject) throws(InvalidMember) -> Body
         ) throws(Problem) -> Body {
-            try reader.read(question.body, read)
+            try reader.read(http.body, read)
         }
-        let request = try RegistrarRequest(question, route: route, caller: caller)
+        let request = try RegistrarRequest(http, route: route, caller: caller)
         switch kind {
         case KeyOwners.forwardedList: return await owners.ownedList(of: key)
         case KeyOwners.forwardedClaim:
@@ -152,7 +152,7 @@ struct RegistrarService: Sendable {
         case KeyOwners.forwardedRecord:
             return try await owners.stored(
                 key, try body(KeyPartBody.init).keyPart, nil, request)
-        case KeyOwners.forwardedHandler where question.method != .post: return nil
+        case KeyOwners.forwardedHandler where http.method != .post: return nil
         default:
             throw Problem(
                 .invalid, "registrars of this version pass no such request on",

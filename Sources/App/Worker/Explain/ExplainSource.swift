@@ -26,11 +26,11 @@ actor ExplainSource {
     }
 
     /// Answers a request for `/explain`.
-    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
+    func answer(_ request: HTTPRequest) async -> HTTPAnswer {
         do throws(RefusedQuestion) {
-            switch question.method {
-            case .get: return try await tokens(TokenQuestion(query: question.query))
-            case .post: return try await event(EventQuestion(body: question.body))
+            switch request.method {
+            case .get: return try await tokens(TokenQuestion(query: request.query))
+            case .post: return try await event(EventQuestion(body: request.body))
             default: return .notAllowed(but: [.get, .post])
             }
         } catch {

@@ -15,20 +15,20 @@ struct AdminListener: Sendable {
     let log: any AdjustableLog
     let logger: Logger
 
-    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
-        if let answer = LivePage.answer(question) { return answer }
-        switch question.path {
+    func answer(_ request: HTTPRequest) async -> HTTPAnswer {
+        if let answer = LivePage.answer(request) { return answer }
+        switch request.path {
         case "/status":
-            guard question.method == .get else { return .notAllowed(but: [.get]) }
+            guard request.method == .get else { return .notAllowed(but: [.get]) }
             return await statusAnswer()
         case "/fleet": return LivePage.noFleet
         case "/log-level":
-            switch question.method {
+            switch request.method {
             case .get: return LogLevelRequest.answer(log.level)
-            case .put: return changeLevel(question)
+            case .put: return changeLevel(request)
             default: return .notAllowed(but: [.get, .put])
             }
-        case "/explain": return await explain.answer(question)
+        case "/explain": return await explain.answer(request)
         default: return .notFound
         }
     }
@@ -49,8 +49,8 @@ struct AdminListener: Sendable {
         return .json(StatusReport(status).json, status: status.isCurrent ? 200 : 503)
     }
 
-    private func changeLevel(_ question: HTTPRequest) -> HTTPAnswer {
-        guard let level = LogLevelRequest.level(in: question.body) else {
+    private func changeLevel(_ request: HTTPRequest) -> HTTPAnswer {
+        guard let level = LogLevelRequest.level(in: request.body) else {
             return .text(LogLevelRequest.remedy, status: 400)
         }
         let before = log.level

@@ -10,14 +10,14 @@ struct HealthListener: Sendable {
     let probes: Probes
     let source: StatusSource
 
-    func answer(_ question: HTTPRequest) async -> HTTPAnswer {
-        guard question.method == .get else { return .notAllowed(but: [.get]) }
-        switch question.path {
+    func answer(_ request: HTTPRequest) async -> HTTPAnswer {
+        guard request.method == .get else { return .notAllowed(but: [.get]) }
+        switch request.path {
         case "/livez": return probes.isAlive(now: PlannerLoop.clock().monotonic)
         case "/readyz": return probes.isReady(await source.status())
         case "/startupz": return probes.hasStarted(await source.status())
         case "/metrics":
-            let format = MetricsText.Format(accept: question.accept)
+            let format = MetricsText.Format(accept: request.accept)
             let body = await source.body(for: format.contentType) {
                 MetricsText.text(WorkerMetrics.families(of: $0), as: format)
             }
