@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import LinuxIO
 internal import Synchronization
 
 /// A value that threads pass to the one task that awaits it. The first one counts.
@@ -59,6 +60,27 @@ package final class AwaitedAnswer<Value: Sendable>: Sendable {
                 }
                 if let told { continuation.resume(returning: told) }
             }
+        }
+    }
+}
+
+extension AwaitedAnswer {
+    /// Has a thread of its own do what may block: the threads that tasks run on are as few as the cores.
+    ///
+    /// - Parameters:
+    ///   - name: the thread's, at most 15 bytes.
+    ///   - cancelled: what is returned as soon as the task is cancelled, while the thread goes on; nil to wait for
+    ///     its end all the same.
+    /// - Throws: where there is no thread.
+    package static func onThread(
+        named name: String, cancelled: Value? = nil, _ work: @escaping @Sendable () -> Value
+    ) async throws(SystemError) -> Value {
+        let answer = AwaitedAnswer()
+        try NamedThread.detach(name: name) { answer.tell(work()) }
+        return await withTaskCancellationHandler {
+            await answer.value
+        } onCancel: {
+            if let cancelled { answer.tell(cancelled) }
         }
     }
 }

@@ -148,36 +148,23 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     private func trial(
         of key: SigningKey, _ credential: String, _ environment: PushEnvironment
     ) async -> KeyTrial {
-        let answer = AwaitedAnswer<KeyTrial>()
         do {
-            try NamedThread.detach(name: "key-trial") {
-                answer.tell(
-                    SinglePush.trial(
-                        of: key, credential: credential, environment: environment,
-                        configuration: configuration, plan: plan, keys: keys, logger: logger))
+            return try await AwaitedAnswer<KeyTrial>.onThread(
+                named: "key-trial",
+                cancelled: KeyTrial(result: .unanswered, reason: "the worker is stopping")
+            ) {
+                SinglePush.trial(
+                    of: key, credential: credential, environment: environment,
+                    configuration: configuration, plan: plan, keys: keys, logger: logger)
             }
         } catch {
-            answer.tell(KeyTrial(result: .unanswered, reason: "\(error)"))
-        }
-        return await withTaskCancellationHandler {
-            await answer.value
-        } onCancel: {
-            answer.tell(KeyTrial(result: .unanswered, reason: "the worker is stopping"))
+            return KeyTrial(result: .unanswered, reason: "\(error)")
         }
     }
 
-    /// Starts the threads and waits for the planner's end, without blocking: the planner's thread
-    /// resumes this task when it ends.
+    /// Starts the threads and waits for the planner's end, without blocking.
     private func runThreads() async throws -> WorkerEnd {
-        try await withCheckedThrowingContinuation { continuation in
-            do {
-                try NamedThread.detach(name: "planner") {
-                    continuation.resume(with: Result { try plannerThread() })
-                }
-            } catch {
-                continuation.resume(throwing: error)
-            }
-        }
+        try await AwaitedAnswer.onThread(named: "planner") { Result { try plannerThread() } }.get()
     }
 
     private func plannerThread() throws -> WorkerEnd {

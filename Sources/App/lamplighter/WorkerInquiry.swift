@@ -106,19 +106,15 @@ struct WorkerInquiry: Sendable {
         }
     }
 
-    /// A request blocks its thread until the worker answers, and the threads that tasks run on are
-    /// as few as the cores.
     private func onThread<Value>(
         _ url: String, _ ask: @escaping @Sendable () -> Answer<Value>
     ) async -> Answer<Value> {
-        let answer = AwaitedAnswer<Answer<Value>>()
         do throws(SystemError) {
-            try NamedThread.detach(name: "inquiry") { answer.tell(ask()) }
+            return try await AwaitedAnswer.onThread(named: "inquiry", ask)
         } catch {
             return Answer(
                 url: url, failure: Failure(.internalError, "\(url) is not asked: \(error)"))
         }
-        return await answer.value
     }
 
     private func ask<Value: Decodable & Sendable>(

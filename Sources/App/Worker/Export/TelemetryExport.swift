@@ -89,19 +89,9 @@ struct TelemetryExport: Sendable {
     private func onThread(
         _ work: @escaping @Sendable () -> Collector.Result
     ) async -> Collector.Result? {
-        let answer = AwaitedAnswer<Collector.Result?>()
-        do {
-            try NamedThread.detach(name: "otlp") {
-                NamedThread.lowerPriority()
-                answer.tell(work())
-            }
-        } catch {
-            return nil
-        }
-        return await withTaskCancellationHandler {
-            await answer.value
-        } onCancel: {
-            answer.tell(nil)
+        try? await AwaitedAnswer<Collector.Result?>.onThread(named: "otlp", cancelled: .some(nil)) {
+            NamedThread.lowerPriority()
+            return work()
         }
     }
 }

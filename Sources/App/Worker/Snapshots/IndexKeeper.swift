@@ -31,15 +31,7 @@ package struct IndexKeeper: Service, CustomStringConvertible {
     /// Returns when it was asked to stop, after the index was written once more.
     package func run() async throws {
         try await withGracefulShutdownHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                do {
-                    try NamedThread.detach(name: "index-keeper") {
-                        continuation.resume(with: Result { try follow() })
-                    }
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
+            try await AwaitedAnswer.onThread(named: "index-keeper") { Result { try follow() } }.get()
         } onGracefulShutdown: {
             stop.raise()
         }
