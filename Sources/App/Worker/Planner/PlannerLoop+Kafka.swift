@@ -141,7 +141,7 @@ extension PlannerLoop {
         let event = EventRecord(
             binding: record.topic, key: record.key, value: record.value,
             timestamp: WallTime(milliseconds: record.timestampMilliseconds), offset: record.offset)
-        if holds(record, event, of: assignment, now: now) { return }
+        if keepsUnread(record, event, of: assignment, now: now) { return }
         plan.recordInHand?.take(
             topic: record.topic, partition: record.partition, offset: record.offset)
         pipeline.eventRecord(event, of: assignment, now: now) { name in

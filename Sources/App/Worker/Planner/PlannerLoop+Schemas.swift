@@ -14,7 +14,7 @@ internal import SchemaRegistry
 /// partition: events of one subject stay in order, and no offset passes a record that was not read.
 extension PlannerLoop {
     /// Holds the record's partition if the record cannot be read yet, or if one before it could not.
-    mutating func holds(
+    mutating func keepsUnread(
         _ record: borrowing KafkaRecord, _ event: EventRecord, of id: AssignmentID, now: Now
     ) -> Bool {
         if waits.held.isHeld(id) {
