@@ -27,17 +27,19 @@ struct ConnectionLog {
         self.logger = logger
     }
 
-    /// - Parameter remedy: what the operator can do; part of the line.
+    /// - Parameters:
+    ///   - details: what changes from line to line.
+    ///   - remedy: what the operator can do; part of the line.
     mutating func write(
-        _ kind: Kind, _ level: Logger.Level, _ message: String, remedy: String? = nil,
-        at now: MonotonicTime
+        _ kind: Kind, _ level: Logger.Level, _ message: StaticString,
+        _ details: Logger.Metadata = [:], remedy: String? = nil, at now: MonotonicTime
     ) {
         var entry = recent[kind.rawValue]
         if let at = entry.at, now - at < Self.interval {
             recent[kind.rawValue].leftOut += 1
             return
         }
-        var metadata: Logger.Metadata = [:]
+        var metadata = details
         if let remedy { metadata["remedy"] = "\(remedy)" }
         if entry.leftOut > 0 { metadata["leftOut"] = .stringConvertible(entry.leftOut) }
         logger.log(level: level, "\(message)", metadata: metadata)

@@ -107,7 +107,8 @@ struct ConnectionPool: ~Copyable {
         } catch {
             guard let tls else { throw error }
             log.write(
-                .rootsUnreadable, .error, "cannot read the trusted roots again: \(error)",
+                .rootsUnreadable, .error, "cannot read the trusted roots again",
+                ["cause": "\(error)"],
                 remedy: "restore the CA file; the roots read before stay in use", at: now)
             return tls.context
         }

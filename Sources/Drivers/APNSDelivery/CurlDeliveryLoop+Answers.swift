@@ -120,7 +120,7 @@ extension CurlDeliveryLoop {
         if isCertificate { core.count(\.certificatesRefused, of: pool) }
         core.pools[pool].log.write(
             isCertificate ? .certificateRefused : .connectFailed, .error,
-            "cannot connect: \(why)",
+            "cannot connect", ["cause": "\(why)"],
             remedy: isCertificate
                 ? certificateRemedy(index, end) : connectRemedy(index, end),
             at: core.now.monotonic)
@@ -150,10 +150,11 @@ extension CurlDeliveryLoop {
     }
 
     private mutating func http2Refused(_ pool: Int) {
+        let why = "the server does not speak HTTP/2 (ALPN)"
         core.count(\.http2Refused, of: pool)
-        core.holdBackConnects(of: pool, because: "the server does not speak HTTP/2 (ALPN)")
+        core.holdBackConnects(of: pool, because: why)
         core.pools[pool].log.write(
-            .http2Refused, .error, "the server does not speak HTTP/2 (ALPN)",
+            .http2Refused, .error, "cannot connect", ["cause": "\(why)"],
             remedy: "check for a TLS-inspecting proxy between here and APNs",
             at: core.now.monotonic)
     }
@@ -198,7 +199,7 @@ extension CurlDeliveryLoop {
         }
         let inFlight = connections[index].machine.requestsInFlight
         core.pools[pool].log.write(
-            .lost, .warning, "connection lost with \(inFlight) in flight: \(why)",
+            .lost, .warning, "connection lost", ["inFlight": "\(inFlight)", "cause": "\(why)"],
             at: core.now.monotonic)
     }
 

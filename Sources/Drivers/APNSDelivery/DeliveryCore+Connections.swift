@@ -73,9 +73,8 @@ extension DeliveryCore {
             } catch {
                 pools[pool].token = nil
                 pools[pool].log.write(
-                    .providerToken, .error, error.description,
-                    remedy: error.remedy,
-                    at: now.monotonic)
+                    .providerToken, .error, "there is no provider token", ["cause": "\(error)"],
+                    remedy: error.remedy, at: now.monotonic)
             }
         }
     }
@@ -210,9 +209,11 @@ extension DeliveryCore {
         if wanted > before {
             let milliseconds = pools[pool].sizing.meanAnswer.nanoseconds / 1_000_000
             pools[pool].log.write(
-                .resized, .info,
-                "\(wanted) connections wanted: \(load.streams) streams are taken, and an answer "
-                    + "takes \(milliseconds) ms", at: now.monotonic)
+                .resized, .info, "more connections are wanted",
+                [
+                    "connections": "\(wanted)", "streams": "\(load.streams)",
+                    "answerMilliseconds": "\(milliseconds)",
+                ], at: now.monotonic)
         } else if load.serving > wanted {
             leastLoaded(of: pool, connections).map { connections[$0].retire() }
         }

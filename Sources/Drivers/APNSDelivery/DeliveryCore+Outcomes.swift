@@ -63,8 +63,8 @@ extension DeliveryCore {
             isFailure: failure != nil)
         if effect.isToLeave {
             pools[pool].log.write(
-                .answered, .warning,
-                "APNs answers \(status) \(body.unknownReason ?? body.reason.name): new connection",
+                .answered, .warning, "an answer ends a connection",
+                ["status": "\(status)", "reason": "\(body.unknownReason ?? body.reason.name)"],
                 at: now.monotonic)
         }
         if row.connection == .retireAndRenew, hasNewerToken(pool, shown) {
@@ -117,9 +117,8 @@ extension DeliveryCore {
         let decision = try? pools[pool].settings.providerTokens.refused(token, now: now)
         guard case .tooEarly(let age) = decision else { return decision != nil }
         pools[pool].log.write(
-            .providerToken, .error,
-            "APNs says the provider token is expired though it was made "
-                + "\(age.components.seconds) s ago",
+            .providerToken, .error, "APNs calls a new provider token expired",
+            ["ageSeconds": "\(age.components.seconds)"],
             remedy: "check this machine's clock (NTP)", at: now.monotonic)
         return false
     }

@@ -94,15 +94,17 @@ extension DeliveryCore {
         }
         connections[index].retire()
         count(cause == .silence ? \.retiredForSilence : \.retiredForFailures, of: pool)
-        let target = connections[index].address.map { " to \($0)" } ?? ""
         let why =
             cause == .silence
-            ? "has answered nothing for \((now.monotonic - health.quietSince).components.seconds) s"
-            : "failed \(health.failures) of its last \(health.answers) requests"
-        let others =
-            cause == .allFail ? "as do the others" : "while the \(left) others answer"
+            ? "no answer for \((now.monotonic - health.quietSince).components.seconds) s"
+            : "\(health.failures) of its last \(health.answers) requests have failed"
         pools[pool].log.write(
-            .replaced, .warning, "replacing a connection\(target) that \(why), \(others)",
+            .replaced, .warning, "replacing a connection",
+            [
+                "address": "\(connections[index].address.map { "\($0)" } ?? "unknown")",
+                "cause": "\(why)",
+                "others": "\(cause == .allFail ? "they fail, too" : "\(left) answer")",
+            ],
             remedy: cause == .allFail
                 ? nil : "wait; if it goes on, look at what is between here and that address",
             at: now.monotonic)

@@ -149,6 +149,7 @@ extension NGHTTP2DeliveryLoop {
         let reason = body.unknownReason ?? (body.reason == .none ? "no reason" : body.reason.name)
         core.pools[pool].log.write(
             .goAway, goAway.errorCode == 0 ? .info : .warning,
-            "GOAWAY: \(reason), error \(goAway.errorCode)", at: core.now.monotonic)
+            "APNs ends a connection (GOAWAY)",
+            ["reason": "\(reason)", "error": "\(goAway.errorCode)"], at: core.now.monotonic)
     }
 }

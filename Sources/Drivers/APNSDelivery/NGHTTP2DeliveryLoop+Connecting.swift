@@ -180,10 +180,12 @@ extension NGHTTP2DeliveryLoop {
             after: core.now.monotonic - connections[index].machine.startedAt)
         connections[index].stage = .established
         connections[index].machine.connected(at: core.now.monotonic)
-        let version = connections[index].link!.tls.version
         core.pools[connections[index].pool].log.write(
-            .connected, .info, "connected to \(connections[index].address!), \(version)",
-            at: core.now.monotonic)
+            .connected, .info, "connected",
+            [
+                "address": "\(connections[index].address!)",
+                "tls": "\(connections[index].link!.tls.version)",
+            ], at: core.now.monotonic)
         watch(index, for: .read)
         // The server may have sent its SETTINGS with the end of the handshake.
         read(index)
@@ -213,7 +215,8 @@ extension NGHTTP2DeliveryLoop {
         core.count(\.connectFailures, of: pool)
         core.holdBackConnects(of: pool, because: text)
         core.pools[pool].log.write(
-            kind, .error, "cannot connect: \(text)", remedy: remedy, at: core.now.monotonic)
+            kind, .error, "cannot connect", ["cause": "\(text)"], remedy: remedy,
+            at: core.now.monotonic)
         vacate(index)
     }
 
@@ -228,8 +231,8 @@ extension NGHTTP2DeliveryLoop {
         if inFlight > 0 {
             core.count(\.connectionsLost, of: pool)
             core.pools[pool].log.write(
-                .lost, .warning, "connection lost with \(inFlight) in flight: \(why)",
-                at: core.now.monotonic)
+                .lost, .warning, "connection lost",
+                ["inFlight": "\(inFlight)", "cause": "\(why)"], at: core.now.monotonic)
         }
         giveBackInFlight(index)
         if inFlight > 0 { core.lostConnection(index, of: connections) }
@@ -238,8 +241,8 @@ extension NGHTTP2DeliveryLoop {
             core.holdBackConnects(of: pool, hasReachedAPNs: true)
             if inFlight == 0 {
                 core.pools[pool].log.write(
-                    .lost, .warning, "connection lost before its first answer: \(why)",
-                    at: core.now.monotonic)
+                    .lost, .warning, "connection lost before its first answer",
+                    ["cause": "\(why)"], at: core.now.monotonic)
             }
         }
         vacate(index)
