@@ -32,13 +32,10 @@ extension FanOut {
             drop(claims, &state)
             return true
         }
-        if state.audience.isSuppressed(token) {
-            state.endUnqueued(.suppressed, route, type)
-            drop(claims, &state)
-            return true
-        }
-        if state.rollouts.isAny, isLeftToOther(token, request, claims, now: now.wall, state) {
-            state.endUnqueued(.otherSender, route, type)
+        let cause = state.noPush(
+            to: token, route, writtenIn: written(request, claims, now: now.wall, state))
+        if let cause {
+            state.endUnqueued(cause == .suppressed ? .suppressed : .otherSender, route, type)
             drop(claims, &state)
             return true
         }
@@ -49,12 +46,12 @@ extension FanOut {
         return place(push, claims: claims, now: now, &state)
     }
 
+    /// When the events were written that this fan-out answers for.
     // Not inlined: it is asked only while an app moves from another sender to this one.
     @inline(never)
-    private func isLeftToOther(
-        _ token: TokenID, _ request: FanOutRequest, _ claims: Claims, now: WallTime,
-        _ state: borrowing PipelineState
-    ) -> Bool {
+    private func written(
+        _ request: FanOutRequest, _ claims: Claims, now: WallTime, _ state: borrowing PipelineState
+    ) -> ClosedRange<WallTime> {
         var written = request.writtenAt
         // Late entries are of the last while, and no more is known.
         if written.milliseconds == 0 {
@@ -62,10 +59,7 @@ extension FanOut {
         }
         // A fan-out may stand for several events, of which only the oldest one's time is known.
         let isOfOne = if case .event = claims { request.writtenAt.milliseconds > 0 } else { false }
-        return state.rollouts.leavesToOther(
-            state.audience.tokenBytes(of: token),
-            of: state.traits(of: state.audience.route(of: token)),
-            writtenIn: written...(isOfOne ? written : max(written, now)))
+        return written...(isOfOne ? written : max(written, now))
     }
 
     /// What a push of this event says.

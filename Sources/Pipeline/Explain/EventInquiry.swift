@@ -276,10 +276,8 @@ extension PipelineState {
     ) -> EntryFate {
         let fate = FanOut.fate(for: entry, of: request, route: route, self)
         guard case .push = fate else { return fate }
-        if audience.isSuppressed(entry.token) { return .passedOver(.suppressed) }
+        // It would end as it is read.
         if isExpired { return .passedOver(.expired) }
-        return rollouts.leavesToOther(
-            audience.tokenBytes(of: entry.token), of: traits(of: route), writtenIn: now...now)
-            ? .passedOver(.otherSender) : fate
+        return noPush(to: entry.token, route, writtenIn: now...now).map { .passedOver($0) } ?? fate
     }
 }
