@@ -101,6 +101,11 @@ internal import Testing
             let id = RouteID(rawValue: UInt16(route))
             rules.append("\(route): \(pipeline.state.tokenGaps.gap(of: id, coalescingKey: 0))")
         }
+        rules += Self.members(pipeline.state.breakers.tokenBackoff)
+        rules += pipeline.state.breakers.pools.flatMap { Self.members($0.breaker.backoff) }
+        for route in pipeline.state.breakers.routes {
+            rules += Self.members(route.breaker.backoff) + Self.members(route.tokenGuard)
+        }
         return rules + pipeline.restrictions.inForce.keys.map { "\($0)" }.sorted()
     }
 

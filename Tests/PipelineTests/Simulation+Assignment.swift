@@ -78,7 +78,7 @@ extension Simulation {
         worker.pipeline.assigned(
             id, topic: partition.topic, partition: partition.number,
             startOffset: partition.stored, note: partition.note?.note)
-        worker.claims.assigned(id, topic: Int(partition.topic))
+        worker.holds.assigned(id, topic: Int(partition.topic))
         worker.assignments[index] = id
         worker.inherited[index] = partition.note
         worker.positions[index] = partition.stored
@@ -113,7 +113,7 @@ extension Simulation {
         for id in ids {
             if let index = worker.assignments.firstIndex(of: id) {
                 worker.pipeline.unassigned([id])
-                worker.claims.unassigned(id)
+                worker.holds.unassigned(id)
                 worker.assignments[index] = nil
                 worker.model.unassigned(partition: index)
             } else if let index = worker.deferredAssignments.firstIndex(of: id) {

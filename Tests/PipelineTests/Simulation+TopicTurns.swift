@@ -12,18 +12,18 @@ extension Simulation {
         let worker = workers[number]!
         guard !worker.lifecycle.isDraining else { return }
         let local = time(of: number).monotonic
-        guard worker.claims.isLookDue(isShortOfRoom: worker.pipeline.isShortOfRoom, now: local)
+        guard worker.holds.isLookDue(isShortOfRoom: worker.pipeline.isShortOfRoom, now: local)
         else { return }
         let bounds = worker.pipeline.eventBounds(underWay: eventsUnderWay(of: number))
-        let waits = worker.claims.turns.waits
-        if worker.claims.look(bounds, now: local) { applyHolds(of: number) }
+        let waits = worker.holds.turns.waits
+        if worker.holds.look(bounds, now: local) { applyHolds(of: number) }
         for topic in SimulationWorker.topics.indices {
-            if worker.claims.turns.waits[topic] > waits[topic] {
+            if worker.holds.turns.waits[topic] > waits[topic] {
                 worker.topicWaitsSince[topic] = now.monotonic
                 coverage.note("topic waits", worker)
                 tell("worker \(number) leaves \(SimulationWorker.topics[topic]) in Kafka")
             }
-            guard worker.claims.turns.isWaiting(topic) else { continue }
+            guard worker.holds.turns.isWaiting(topic) else { continue }
             try require(
                 bounds.contains(where: \.isShort)
                     || now.monotonic - worker.topicWaitsSince[topic] < .seconds(1),
@@ -46,10 +46,10 @@ extension Simulation {
     /// Leaves the partitions in Kafka that are not to be read.
     mutating func applyHolds(of number: Int) {
         let worker = workers[number]!
-        worker.claims.pausedTopics(worker.pipeline.restrictions.pausedTopics)
+        worker.holds.pausedTopics(worker.pipeline.restrictions.pausedTopics)
         for (index, id) in worker.assignments.enumerated() {
             guard let id else { continue }
-            worker.consumer.setHeld(worker.claims.cause(of: id) != nil, .events(index))
+            worker.consumer.setHeld(worker.holds.cause(of: id) != nil, .events(index))
         }
     }
 }

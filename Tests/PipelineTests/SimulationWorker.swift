@@ -47,7 +47,7 @@ final class SimulationWorker {
     var suppressionsRead = 0
     var restrictionsRead = 0
     var restrictions = SimulatedRestrictions()
-    var claims = TopicHolds(topics: SimulationWorker.topics.count)
+    var holds = TopicHolds(topics: SimulationWorker.topics.count)
     /// When each topic last began to wait for its turn.
     var topicWaitsSince = topics.map { _ in MonotonicTime(nanoseconds: 0) }
     /// When an operator's drop last ended a row of `deferred`, or the push made of it, by key.
