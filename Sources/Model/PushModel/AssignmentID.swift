@@ -15,7 +15,7 @@ package struct AssignmentID: Hashable, Sendable, BitwiseCopyable {
 
     @inlinable
     package init(ordinal: UInt32, epoch: UInt32) {
-        precondition(epoch != 0, "zero is no assignment's epoch")
+        precondition(epoch != 0, "an assignment's epoch is not zero")
         self.ordinal = ordinal
         self.epoch = epoch
     }

@@ -20,7 +20,9 @@ package enum Base64 {
                 text.append(padding ? UInt8(ascii: "=") : alphabet[bits >> (18 - 6 * digit) & 63])
             }
         }
-        assert(text.count == digits(bytes: bytes.count), "base64 of another length")
+        assert(
+            text.count == digits(bytes: bytes.count),
+            "the text has room for exactly the digits of the bytes")
         return String(decoding: text, as: UTF8.self)
     }
 

@@ -38,8 +38,8 @@ package enum ConfiguredPushTypes {
     /// classes are constants, so this must come before the first use of either, and only once.
     package static func define(_ new: [Definition]) {
         if new == definitions { return }
-        precondition(!areRead, "push types are defined after the first use of their table")
-        precondition(new.count <= countMax, "more push types than there is room for")
+        precondition(!areRead, "push types are defined before the first use of their table")
+        precondition(new.count <= countMax, "the table has room for each push type that is defined")
         definitions = new
     }
 

@@ -47,7 +47,7 @@ package struct Event {
         app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime,
         kinds: [String], classes: TokenClassSet, delay: Duration, isPlain: Bool = false
     ) {
-        assert(delay >= .zero, "an event waits for a time that is over")
+        assert(delay >= .zero, "an event's delay is at least zero")
         self.app = app
         self.subject = subject
         self.time = time
@@ -112,7 +112,7 @@ package struct TokenShard: Hashable, Sendable {
     package var count: UInt16
 
     package init(index: UInt16, count: UInt16) {
-        precondition(index < count, "no such shard")
+        precondition(index < count, "a shard's index lies below the count of shards")
         self.index = index
         self.count = count
     }
@@ -141,8 +141,10 @@ package struct EventPayload: Sendable, Equatable {
     package var activity: ActivityChange?
 
     package init(body: [UInt8], type: PushType, activity: ActivityChange? = nil) {
-        assert(!body.isEmpty, "a payload of nothing")
-        assert(activity == nil || type == .liveActivity, "another push that changes an activity")
+        assert(!body.isEmpty, "a payload has at least one byte")
+        assert(
+            activity == nil || type == .liveActivity,
+            "only a push for a Live Activity changes an activity")
         self.body = body
         self.type = type
         self.activity = activity

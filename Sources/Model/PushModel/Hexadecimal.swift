@@ -4,7 +4,7 @@
 /// Tokens travel as lowercase hexadecimal text in paths and records and as bytes everywhere else.
 package enum Hexadecimal {
     package static func digit(_ value: UInt8) -> UInt8 {
-        assert(value < 16, "a digit for more than four bits")
+        assert(value < 16, "a hexadecimal digit has four bits")
         return value < 10 ? 0x30 &+ value : 0x57 &+ value
     }
 

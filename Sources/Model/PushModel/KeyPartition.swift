@@ -6,7 +6,7 @@ package enum KeyPartition {
     /// The partition of a key, as Java's producer and librdkafka's `murmur2_random` choose it. Of an
     /// empty key the latter chooses any.
     package static func of(_ key: [UInt8], partitions: Int) -> Int {
-        precondition(partitions > 0, "a topic without partitions")
+        precondition(partitions > 0, "a topic has at least one partition")
         return partitions == 1 ? 0 : Int(murmur2(key) & 0x7fff_ffff) % partitions
     }
 

@@ -18,7 +18,7 @@ package enum ProbeRecord {
 
     @usableFromInline
     static func isKey(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        assert(key.utf8.count == 17, "the length that is asked first is another key's")
+        assert(key.utf8.count == 17, "the key has 17 bytes, the length that is compared first")
         return bytes.elementsEqual(key.utf8)
     }
 }

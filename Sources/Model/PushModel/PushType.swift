@@ -16,7 +16,9 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
     }
 
     package init(rawValue: UInt8) {
-        precondition(Int(rawValue) < Self.all.count, "no push type \(rawValue)")
+        precondition(
+            Int(rawValue) < Self.all.count,
+            "a push type's number lies within the table of types: \(rawValue)")
         self.rawValue = rawValue
     }
 
@@ -113,9 +115,11 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
             urgency: Urgency? = nil, expiration: ExpirationRule = .immediate,
             bodyBytesMax: Int = 4096, body emptyBody: String? = nil
         ) {
-            precondition([1, 5, 10].contains(priority), "a priority that APNs does not have")
             precondition(
-                (emptyBody?.utf8.count ?? 0) <= bodyBytesMax, "a body that APNs does not take")
+                [1, 5, 10].contains(priority), "a priority is 1, 5 or 10, as APNs knows them")
+            precondition(
+                (emptyBody?.utf8.count ?? 0) <= bodyBytesMax,
+                "a type's own body is no longer than APNs accepts")
             self.name = name
             self.tokenClass = tokenClass
             self.topicSuffix = suffix

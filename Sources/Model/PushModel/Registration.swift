@@ -63,7 +63,9 @@ package struct Registration {
     package mutating func append(_ source: UnsafeRawBufferPointer) -> Slice {
         let slice = Slice(offset: UInt32(bytes.count), count: UInt32(source.count))
         bytes.append(contentsOf: source)
-        assert(bytes.count == Int(slice.offset) + Int(slice.count), "a slice of other bytes")
+        assert(
+            bytes.count == Int(slice.offset) + Int(slice.count),
+            "the bytes end where the slice ends")
         return slice
     }
 }

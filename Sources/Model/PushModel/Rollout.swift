@@ -27,7 +27,7 @@ package struct Rollout: Sendable, Hashable {
     package var tokens: [UInt64]
 
     package init(_ steps: [Step], of classes: TokenClassSet, tokens: [UInt64] = []) {
-        precondition(!steps.isEmpty, "a rollout has a step at least")
+        precondition(!steps.isEmpty, "a rollout has at least one step")
         self.steps = steps
         self.classes = classes
         self.tokens = tokens

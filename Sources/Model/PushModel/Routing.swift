@@ -85,7 +85,9 @@ package struct RoutingTable: Sendable {
     package mutating func add(
         credential: String, apps names: [String], environments: [PushEnvironment]
     ) {
-        precondition(pools.count + 2 * environments.count <= Int(UInt16.max), "too many pools")
+        precondition(
+            pools.count + 2 * environments.count <= Int(UInt16.max),
+            "the pools of devices and of channels have numbers of 16 bits")
         let first = pools.count
         for isForBroadcasts in [false, true] {
             pools += environments.map {
@@ -127,7 +129,7 @@ package struct RoutingTable: Sendable {
 
     private mutating func intern(app name: String) -> AppID {
         if let known = appsByName[name] { return known }
-        precondition(apps.count < Int(UInt16.max), "too many apps")
+        precondition(apps.count < Int(UInt16.max), "the apps have numbers of 16 bits")
         let app = AppID(rawValue: UInt16(apps.count))
         apps.append(name)
         appsByName[name] = app
@@ -139,7 +141,7 @@ package struct RoutingTable: Sendable {
     ) {
         let key = RouteKey(environment: environment, app: app, tokenClass: tokenClass)
         guard routesByKey[key] == nil else { return }
-        precondition(routes.count < Int(UInt16.max), "too many routes")
+        precondition(routes.count < Int(UInt16.max), "the routes have numbers of 16 bits")
         routesByKey[key] = RouteID(rawValue: UInt16(routes.count))
         routes.append(
             Route(
@@ -147,9 +149,9 @@ package struct RoutingTable: Sendable {
                 apnsTopic: name(of: app) + tokenClass.topicSuffix, pool: pool))
         assert(
             pools[Int(pool.rawValue)].environment == environment,
-            "a route of one environment goes to another's pool")
+            "a route goes to a pool of its own environment")
         assert(
             pools[Int(pool.rawValue)].isForBroadcasts == (tokenClass == .channel),
-            "a route of channels goes to the pool of devices, or another to that of channels")
+            "a channel's route goes to a pool for broadcasts, any other to one for devices")
     }
 }

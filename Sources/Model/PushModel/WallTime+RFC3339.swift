@@ -48,8 +48,12 @@ extension WallTime {
         let written = min(max(self, Self.writable.lowerBound), Self.writable.upperBound)
         let (days, inDay) = written.milliseconds.flooredDivision(by: 86_400_000)
         let (year, month, day) = Self.civil(days: Int(days))
-        assert((1...12).contains(month) && (1...31).contains(day), "no day of the calendar")
-        assert(Self.days(year: year, month: month, day: day) == Int(days), "another day is written")
+        assert(
+            (1...12).contains(month) && (1...31).contains(day),
+            "the month is from 1 to 12 and the day from 1 to 31")
+        assert(
+            Self.days(year: year, month: month, day: day) == Int(days),
+            "the date that is written is the day that was counted")
         let millisecond = Int(inDay % 1000)
         let second = Int(inDay / 1000)
         return Self.padded(year, 4) + "-" + Self.padded(month, 2) + "-" + Self.padded(day, 2)

@@ -291,7 +291,9 @@ package enum DeadLetterEncoder {
     /// - Parameter eventBytesMax: a larger original is left out; its coordinates say where it is.
     /// - Precondition: at most `DeadLetter.targetsMax` targets.
     package static func value(_ letter: DeadLetter, eventBytesMax: Int) -> [UInt8] {
-        precondition(letter.targets.count <= DeadLetter.targetsMax, "split the letter")
+        precondition(
+            letter.targets.count <= DeadLetter.targetsMax,
+            "a letter has at most targetsMax targets: larger ones are split")
         assert(letter.failures == nil || letter.targets.isEmpty, "a merged letter names no token")
         return JSONWriter.object(of: DeadLetterField.self) { json in
             json.member(.v, RecordLimits.version)

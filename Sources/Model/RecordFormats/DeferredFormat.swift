@@ -183,7 +183,7 @@ package enum DeferredEncoder {
         assert(
             RecordLimits.attempts.contains(Int64(push.attempts))
                 && push.priority.map { DeferredPush.priorities.contains(Int64($0)) } ?? true,
-            "a deferred push that its next owner could not read")
+            "a deferred push has attempts and a priority that its next owner can read")
         return JSONWriter.object(of: DeferredField.self) { json in
             json.member(.v, RecordLimits.version)
             json.member(.notBefore, push.notBefore)

@@ -114,7 +114,7 @@ struct JSONWriter {
 
     /// The name of the member whose value is written next.
     fileprivate mutating func name(_ name: String) {
-        assert(bytes.last != UInt8(ascii: ":"), "the member before has no value")
+        assert(bytes.last != UInt8(ascii: ":"), "the member before has a value")
         element { $0.text(name) }
         bytes.append(UInt8(ascii: ":"))
         needsComma = false

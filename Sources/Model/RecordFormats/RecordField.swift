@@ -23,9 +23,11 @@ extension NameTable where Value: RecordField {
         let fields = Array(Value.allCases)
         precondition(
             fields.indices.allSatisfy { Int(fields[$0].rawValue) == $0 }
-                && fields.count <= RecordLimits.fieldsMax, "a field has no place among the members")
+                && fields.count <= RecordLimits.fieldsMax,
+            "a field's number is its place, and there are at most fieldsMax")
         precondition(
-            Set(fields.map(\.name)).count == fields.count, "two members of a record have one name")
+            Set(fields.map(\.name)).count == fields.count,
+            "each member of a record has a name of its own")
         self.init(fields.map { ($0.name, $0) })
     }
 }

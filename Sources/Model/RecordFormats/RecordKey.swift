@@ -19,7 +19,7 @@ package enum RecordKey {
     ) -> [UInt8] {
         precondition(
             isPart(app) && isPart(installation) && isPart(handler),
-            "a part of the key is invalid")
+            "each part of the key is valid by itself")
         return Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
     }
 
@@ -28,7 +28,7 @@ package enum RecordKey {
     package static func token(route: Route, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         precondition(
             (1...RecordLimits.tokenBytesMax).contains(token.count),
-            "the token's length is out of range")
+            "a token has 1 to tokenBytesMax bytes")
         return Array(
             "\(route.environment.name)/\(route.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
     }
@@ -41,7 +41,7 @@ package enum RecordKey {
         let key = self.token(route: route, token: token)
         if coalescingKey == 0 { return key }
         let digits = withUnsafeBytes(of: coalescingKey.bigEndian) { Hexadecimal.encode($0) }
-        assert(digits.utf8.count == 16, "a coalescing key that nobody could read")
+        assert(digits.utf8.count == 16, "a coalescing key is written with 16 digits")
         return key + [UInt8(ascii: "/")] + Array(digits.utf8)
     }
 
@@ -71,7 +71,7 @@ package enum RecordKey {
                 .invalidKey, "the key must be environment/app/installation/handler")
         }
         let count = app.count + installation.count + handler.count + 3
-        assert(key!.count > count, "the parts of a key are longer than the key")
+        assert(key!.count > count, "the key is longer than the parts read so far")
         return RegistrationParts(
             environment: environment,
             afterEnvironment: UnsafeRawBufferPointer(rebasing: key!.suffix(count)),

@@ -150,7 +150,7 @@ package struct RegistrationDecoder: ~Copyable {
         routing: RoutingTable, rowsMax: Int = RecordLimits.registrationRowsMax,
         recordBytesMax: Int = 4 << 20
     ) {
-        precondition(rowsMax > 0, "a registration without a row")
+        precondition(rowsMax > 0, "a registration may have at least one row")
         routes = RouteDirectory(routing)
         self.rowsMax = rowsMax
         parser = JSONParser(bytesMax: recordBytesMax)
@@ -286,7 +286,9 @@ package struct RegistrationDecoder: ~Copyable {
         token value: JSONValue, to registration: inout Registration
     ) throws(UnreadableRecord) -> Registration.Slice {
         let digits = try value.text(TargetField.token, bytes: 2...2 * RecordLimits.tokenBytesMax)
-        assert(digits.count <= 2 * token.count, "a token runs over the end of its memory")
+        assert(
+            digits.count <= 2 * token.count,
+            "a token's bytes, two digits each, fit into its memory")
         let count = token.withUnsafeMutableBufferPointer {
             Hexadecimal.decode(digits, to: $0.baseAddress!)
         }

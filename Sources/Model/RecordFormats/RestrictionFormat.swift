@@ -225,7 +225,8 @@ extension RecordKey {
         case .pushes(nil, let tokenClass?): Array("class/\(tokenClass.name)".utf8)
         case .pushes(let app?, let tokenClass?):
             Array("app/\(app)/class/\(tokenClass.name)".utf8)
-        case .pushes(nil, nil): preconditionFailure("a restriction of nothing in particular")
+        case .pushes(nil, nil):
+            preconditionFailure("a restriction is always of something in particular")
         case .subject(let subject, let app): Array("app/\(app)/subject/".utf8) + subject
         case .topic(let topic): Array("topic/\(topic)".utf8)
         case .rollout(let app): Array("app/\(app)/rollout".utf8)

@@ -18,7 +18,7 @@ package struct RouteDirectory {
         precondition(
             PushType.all.allSatisfy {
                 $0.topicSuffix.utf8.count <= RecordLimits.topicSuffixBytesMax
-            }, "an APNs topic that no record can name")
+            }, "every topic suffix is short enough to be named by a record")
         let environments = PushEnvironment.allCases.count
         served = Array(repeating: false, count: routing.apps.count * environments)
         soleApp = routing.apps.count == 1 ? AppID(rawValue: 0) : nil
@@ -80,7 +80,9 @@ private struct ByteDirectory {
         } else {
             place(names.count - 1)
         }
-        precondition(names.count * 2 <= slots.count, "a search for an unknown name would not end")
+        precondition(
+            names.count * 2 <= slots.count,
+            "at least half of the slots are empty, so a search for an unknown name ends")
     }
 
     private mutating func place(_ index: Int) {

@@ -46,7 +46,7 @@ package struct TokenRecordDecoder: ~Copyable {
         guard count != nil else {
             throw UnreadableRecord(.invalidKey, "the token must be hexadecimal of even length")
         }
-        assert(count == tokenKey.token.count, "a token of other bytes than its key has")
+        assert(count == tokenKey.token.count, "a token has as many bytes as its key names")
         guard let value else { return nil }
         guard value.count > 0 else {
             throw UnreadableRecord(.emptyValue, "zero length; only a tombstone revokes")

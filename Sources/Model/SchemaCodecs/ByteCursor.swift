@@ -89,7 +89,9 @@ struct ByteCursor {
 
     /// Goes back to where the cursor was.
     mutating func rewind(to position: Int) {
-        precondition((0...bytes.count).contains(position), "a position beyond the bytes")
+        precondition(
+            (0...bytes.count).contains(position),
+            "a position lies within the bytes or at their end")
         self.position = position
     }
 }

@@ -74,7 +74,7 @@ extension OutputBuffer {
             }
             words[position / 4] |= byte << UInt32(position % 4 * 8)
         }
-        assert(carry == 0, "a negative number of zeros")
+        assert(carry == 0, "a negative number is not all zeros, so nothing is carried out")
     }
 
     /// The decimal digits, the lowest first, as numbers; at least one.

@@ -187,7 +187,7 @@ package struct RecordDecoder: ~Copyable {
                 throw UnusableSchema("it has no message at the place that the record names")
             }
             return .protobuf(try ProtobufProgram(schema, root: message, projection))
-        case .json: preconditionFailure("JSON needs no program")
+        case .json: preconditionFailure("JSON is decoded without a program, so none is asked for")
         }
     }
 
