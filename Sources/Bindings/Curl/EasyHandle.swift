@@ -80,7 +80,8 @@ package struct EasyHandle: ~Copyable {
         tag: UInt32, target: UnsafePointer<CChar>, body: UnsafePointer<UInt8>?, bodyBytes: Int
     ) {
         assert(
-            bodyBytes == 0 || bodyBytes > 0 && body != nil, "a body of \(bodyBytes) bytes nowhere")
+            bodyBytes == 0 || bodyBytes > 0 && body != nil,
+            "a body has an address and at least 0 bytes: \(bodyBytes)")
         record.pointee.begin(tag: tag)
         _ = headers.link()
         check(CCurl_setString(pointer, CURLOPT_REQUEST_TARGET, target))

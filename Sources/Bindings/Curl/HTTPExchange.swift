@@ -62,7 +62,7 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
     fileprivate func perform(
         with easy: UnsafeMutableRawPointer, _ receiver: AnswerReceiver
     ) throws(ExchangeFailure) -> Answer {
-        precondition(answerBytesMax > 0, "an answer that may have nothing")
+        precondition(answerBytesMax > 0, "an answer may have at least one byte")
         curl_easy_reset(easy)
         receiver.begin(bytesMax: answerBytesMax)
         let lines = SharedList(headers.map { "\($0.name): \($0.value)" })

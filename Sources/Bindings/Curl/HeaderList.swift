@@ -19,7 +19,9 @@ package struct HeaderList: ~Copyable {
     /// - Parameter suppressing: headers that libcurl adds unless it is told not to.
     init(suppressing names: [StaticString]) {
         // A list of none could not be handed over: libcurl follows it from its first node.
-        precondition(!names.isEmpty && names.count <= Self.linesMax, "too few or too many headers")
+        precondition(
+            !names.isEmpty && names.count <= Self.linesMax,
+            "a list has at least one header and at most its maximum")
         nodes = .allocate(capacity: Self.linesMax)
         nodes.initialize(repeating: curl_slist(), count: Self.linesMax)
         text = .allocate(capacity: 1024)
@@ -49,10 +51,10 @@ package struct HeaderList: ~Copyable {
     /// Adds a header. The value must not be empty, which would take the header away, nor hold a
     /// control character, with which it could smuggle in another.
     package mutating func append(_ name: StaticString, _ value: UnsafeBufferPointer<UInt8>) {
-        precondition(starts.count < Self.linesMax, "too many headers")
+        precondition(starts.count < Self.linesMax, "a list has room for each header that is added")
         precondition(
             value.count > 0 && value.allSatisfy { $0 >= 0x20 && $0 != 0x7F },
-            "not a value for the header \(name)")
+            "the value of \(name) is not empty and has no control characters")
         starts.append(textBytes)
         write(name, Self.colonAndSpace, value)
     }
@@ -86,7 +88,7 @@ package struct HeaderList: ~Copyable {
     ) {
         let bytes = name.utf8CodeUnitCount + separator.utf8CodeUnitCount + value.count + 1
         if textBytes + bytes > text.count { grow(by: bytes) }
-        assert(textBytes + bytes <= text.count, "a header runs over the end of its text")
+        assert(textBytes + bytes <= text.count, "a header ends within the list's text")
         put(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
         put(UnsafeBufferPointer(start: separator.utf8Start, count: separator.utf8CodeUnitCount))
         put(value)

@@ -22,8 +22,10 @@ package struct MultiHandle: ~Copyable {
     ///   - unacknowledgedMax: the connection dies when the peer leaves what was sent
     ///     unacknowledged for so long (TCP_USER_TIMEOUT).
     package init(streamsMax: Int, unacknowledgedMax: Duration = .seconds(20)) {
-        precondition(streamsMax > 0, "a connection without streams")
-        precondition(unacknowledgedMax > .zero, "zero is the system's own time, which is long")
+        precondition(streamsMax > 0, "a connection has at least one stream")
+        precondition(
+            unacknowledgedMax > .zero,
+            "the bound is above zero: zero is the system's own, which is long")
         CurlLibrary.initialise()
         self.streamsMax = streamsMax
         context = .allocate(capacity: 1)
@@ -54,7 +56,7 @@ package struct MultiHandle: ~Copyable {
         let pointer = pointer ?? Self.make(context, streamsMax)
         self.pointer = pointer
         let connection = easy.connection
-        assert(connection == context, "a request of another connection")
+        assert(connection == context, "a request is made and sent on one connection")
         check(curl_multi_add_handle(pointer, easy.pointer))
     }
 
@@ -76,7 +78,9 @@ package struct MultiHandle: ~Copyable {
         while let message = curl_multi_info_read(pointer, &left) {
             guard message.pointee.msg == CURLMSG_DONE else { continue }
             let record = TransferRecord.of(message.pointee.easy_handle)
-            precondition(record.pointee.context == context, "an end of another connection")
+            precondition(
+                record.pointee.context == context,
+                "a request ends on the connection that it was added to")
             return End(
                 position: record.pointee.position, code: CurlCode(message.pointee.data.result))
         }

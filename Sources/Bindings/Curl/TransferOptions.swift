@@ -32,7 +32,9 @@ enum TransferOptions {
     static func limit(
         _ easy: UnsafeMutableRawPointer, connect: Duration, transfer: Duration
     ) {
-        precondition(connect > .zero && transfer > .zero, "zero is libcurl's own time, or for ever")
+        precondition(
+            connect > .zero && transfer > .zero,
+            "times are above zero: zero is libcurl's own time, or for ever")
         check(CCurl_setLong(easy, CURLOPT_CONNECTTIMEOUT_MS, connect.milliseconds))
         check(CCurl_setLong(easy, CURLOPT_TIMEOUT_MS, transfer.milliseconds))
         // libcurl would use a signal for the timeout of a name look-up.

@@ -56,7 +56,7 @@ package struct ByteArena: ~Copyable, Sendable {
         let size = SizeClass(bytes: bytes)
         precondition(
             reference != 0 && UInt64(reference) + size.units <= usedUnits,
-            "a block that was never allocated")
+            "a block that is freed was allocated")
         if bytes >= Self.discardBytesMin {
             memory.discard(
                 offset: Int(reference) * Self.unitBytes, count: Int(size.units) * Self.unitBytes)
@@ -64,7 +64,7 @@ package struct ByteArena: ~Copyable, Sendable {
         self[reference, as: UInt32.self] = freeHeads[size.index]
         freeHeads[size.index] = reference
         freeUnits += size.units
-        assert(freeUnits < usedUnits, "more is free than was ever allocated")
+        assert(freeUnits < usedUnits, "less is free than was ever allocated")
     }
 
     /// The `Value` at a place inside a block, given in bytes from its start.

@@ -32,11 +32,15 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     @inlinable
     package subscript(index: Int) -> Element {
         get {
-            precondition(UInt(bitPattern: index) < UInt(bitPattern: size), "row out of range")
+            precondition(
+                UInt(bitPattern: index) < UInt(bitPattern: size),
+                "a row lies below the column's count")
             return elements[index]
         }
         _modify {
-            precondition(UInt(bitPattern: index) < UInt(bitPattern: size), "row out of range")
+            precondition(
+                UInt(bitPattern: index) < UInt(bitPattern: size),
+                "a row lies below the column's count")
             yield &elements[index]
         }
     }
@@ -71,7 +75,7 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     /// Drops elements from the end, or adds copies of `element`.
     @inlinable
     package mutating func resize(to count: Int, filling element: Element) {
-        precondition(count >= 0, "a column cannot have a negative count")
+        precondition(count >= 0, "a column's count is at least 0")
         if count > capacity { isFull() }
         var index = size
         while index < count {
@@ -125,7 +129,7 @@ package struct FreeList: ~Copyable, Sendable {
     /// - Parameter row: in use; giving one back twice would hand it out twice.
     @inlinable
     package mutating func give(_ row: UInt32) {
-        precondition(row >= first && row < next, "row was never taken")
+        precondition(row >= first && row < next, "a row that is given back was taken")
         freed.append(row)
     }
 }

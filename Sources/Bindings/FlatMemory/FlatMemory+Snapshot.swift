@@ -60,7 +60,7 @@ extension ByteArena {
     package mutating func restore(
         _ outline: Outline, from input: inout ChecksummedInput
     ) throws(SnapshotFault) {
-        precondition(usedUnits == 1, "an arena in use is overwritten")
+        precondition(usedUnits == 1, "an arena is read only while it is empty")
         let bytes = Int(outline.usedUnits) * Self.unitBytes
         guard bytes <= memory.bytes else {
             throw SnapshotFault("it has an arena of \(bytes >> 20) MiB, too large for this process")

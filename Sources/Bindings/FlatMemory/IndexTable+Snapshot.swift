@@ -43,7 +43,7 @@ extension IndexTable {
     package mutating func restore(
         _ outline: Outline, from input: inout ChecksummedInput
     ) throws(SnapshotFault) {
-        precondition(used == 0, "a table in use is overwritten")
+        precondition(used == 0, "a table is read only while it is empty")
         try slots.restore(count: outline.slots, from: &input)
         homes = outline.homes
         used = Int(outline.used)

@@ -89,7 +89,7 @@ package struct IndexTable: ~Copyable, Sendable {
 
     /// - Parameter row: not 0 and not in the table.
     package mutating func insert(hash: UInt64, row: UInt32) {
-        precondition(row != 0, "row 0 marks an empty slot")
+        precondition(row != 0, "a row is not 0, which marks an empty slot")
         // At most 7/8 full: searches then stay within a cache line or two.
         if UInt64(used + 1) * 8 > homes * 7 { grow() }
         let wanted = hash >> 32
@@ -118,7 +118,7 @@ package struct IndexTable: ~Copyable, Sendable {
 
     /// Makes the entry of a row that moved name its new number.
     package mutating func replace(hash: UInt64, row: UInt32, with newRow: UInt32) {
-        precondition(newRow != 0, "row 0 marks an empty slot")
+        precondition(newRow != 0, "a row is not 0, which marks an empty slot")
         slots[place(hash: hash, row: row)] = Self.slot(hash, newRow)
     }
 
@@ -158,14 +158,16 @@ package struct IndexTable: ~Copyable, Sendable {
         for place in 0..<slots.count where slots[place] != 0 {
             seen += 1
             let hash = slots[place] >> 32
-            precondition(home(hash) <= place, "a slot precedes its home")
+            precondition(home(hash) <= place, "a slot stands at its home or after it")
             for between in home(hash)..<place {
-                precondition(slots[between] != 0, "a gap hides a slot")
-                precondition(slots[between] >> 32 <= hash, "slots are not sorted")
+                precondition(slots[between] != 0, "no empty slot lies between a slot and its home")
+                precondition(slots[between] >> 32 <= hash, "slots are sorted by their hashes")
             }
         }
-        precondition(seen == used, "\(used) rows counted, \(seen) found")
-        precondition(slots[slots.count - 1] == 0, "no empty slot ends the table")
+        precondition(
+            seen == used,
+            "the count of rows is that of the full slots: \(used) counted, \(seen) full")
+        precondition(slots[slots.count - 1] == 0, "the last slot of the table is empty")
     }
 
     @inlinable
@@ -179,7 +181,7 @@ package struct IndexTable: ~Copyable, Sendable {
         let wanted = Self.slot(hash, row)
         var place = home(hash >> 32)
         while slots[place] != wanted {
-            precondition(slots[place] != 0, "row \(row) is not in the table")
+            precondition(slots[place] != 0, "a row that is looked up is in the table: \(row)")
             place += 1
         }
         return place
@@ -214,7 +216,7 @@ package struct IndexTable: ~Copyable, Sendable {
             slots[target] = slot
             landed = target + 1
         }
-        precondition(landed <= end, "the last row landed past the end")
+        precondition(landed <= end, "the last row lands before the place where the rows ended")
         while landed < end {
             slots[landed] = 0
             landed += 1

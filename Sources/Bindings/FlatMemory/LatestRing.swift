@@ -15,10 +15,11 @@ package struct LatestRing<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
     @usableFromInline var isFull = false
 
     package init(capacity: Int) {
-        precondition(capacity > 0, "a ring of nothing")
+        precondition(capacity > 0, "a ring has room for at least one element")
         let bytes = capacity * MemoryLayout<Element>.stride
         memory = Reservation(bytes: bytes)
-        precondition(memory.bytes >= bytes, "a ring is small beside the address space")
+        precondition(
+            memory.bytes >= bytes, "the address space that was reserved holds the whole ring")
         first = memory.base.assumingMemoryBound(to: Element.self)
         next = first
         end = first + capacity

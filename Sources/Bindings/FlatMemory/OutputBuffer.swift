@@ -18,7 +18,7 @@ package struct OutputBuffer: ~Copyable {
 
     /// - Parameter bytesMax: how many bytes may be appended until `removeAll`.
     package init(bytesMax: Int) {
-        precondition(bytesMax > 0, "a buffer for nothing")
+        precondition(bytesMax > 0, "a buffer has room for at least one byte")
         self.bytesMax = bytesMax
         capacity = min(Self.capacityMin, bytesMax)
         memory = .allocate(byteCount: capacity, alignment: 1)
@@ -38,7 +38,7 @@ package struct OutputBuffer: ~Copyable {
 
     /// Takes the end away again.
     package mutating func truncate(to count: Int) {
-        precondition((0...self.count).contains(count), "more than there is")
+        precondition((0...self.count).contains(count), "no more bytes are removed than there are")
         self.count = count
     }
 
@@ -71,7 +71,8 @@ package struct OutputBuffer: ~Copyable {
         guard reserve(bytesMax) else { return }
         let written = write(
             UnsafeMutableRawBufferPointer(start: memory + count, count: bytesMax))
-        precondition((0...bytesMax).contains(written), "more was written than there was room for")
+        precondition(
+            (0...bytesMax).contains(written), "no more bytes are written than there is room for")
         count += written
     }
 

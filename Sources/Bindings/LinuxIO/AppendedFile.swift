@@ -16,7 +16,7 @@ package final class AppendedFile {
     /// - Parameter bytesMax: the most bytes of the file, unless one piece has more.
     /// - Throws: `EWOULDBLOCK` where another process is writing the file.
     package init(path: String, bytesMax: Int) throws(SystemError) {
-        precondition(bytesMax > 0, "a file for nothing")
+        precondition(bytesMax > 0, "a file may have at least one byte")
         self.path = path
         self.bytesMax = bytesMax
         (descriptor, bytes) = try Self.open(path)

@@ -35,7 +35,8 @@ package final class BackgroundQuestion<Answer: Sendable>: Sendable {
             try NamedThread.detach(name: thread) { [self] in
                 let answer = question()
                 state.withLock { state in
-                    precondition(state.isUnderWay, "an answer to a question that nobody has asked")
+                    precondition(
+                        state.isUnderWay, "an answer comes while its question is under way")
                     state.isUnderWay = false
                     state.answer = answer
                 }

@@ -36,7 +36,7 @@ package struct Epoll: ~Copyable {
 
     /// - Parameter eventsMax: how many events one wait reads; the rest come with the next.
     package init(eventsMax: Int = 64) throws(SystemError) {
-        precondition(eventsMax > 0, "epoll_wait takes no buffer without room")
+        precondition(eventsMax > 0, "epoll_wait has room for at least one event")
         descriptor = epoll_create1(CInt(EPOLL_CLOEXEC))
         guard descriptor >= 0 else { throw .last("epoll_create1") }
         events = .allocate(capacity: eventsMax)
@@ -77,7 +77,8 @@ package struct Epoll: ~Copyable {
     }
 
     package func event(_ index: Int) -> Event {
-        precondition(index >= 0 && index < eventsMax, "no such event")
+        precondition(
+            index >= 0 && index < eventsMax, "an event's index lies within the buffer of events")
         let event = events[index]
         return Event(tag: event.data.u64, bits: event.events)
     }

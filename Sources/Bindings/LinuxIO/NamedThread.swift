@@ -44,7 +44,9 @@ package struct NamedThread: ~Copyable, Sendable {
     private static func spawn(
         name: String, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) -> pthread_t {
-        precondition(name.utf8.count <= 15, "the kernel keeps 15 bytes of a thread's name")
+        precondition(
+            name.utf8.count <= 15,
+            "a thread's name has at most 15 bytes, which is what the kernel keeps")
         let start = Unmanaged.passRetained(Start(name: name, body: body))
         var handle = pthread_t()
         let code = pthread_create(

@@ -51,7 +51,8 @@ package final class SharedWords: @unchecked Sendable {
     }
 
     private func word(_ index: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        precondition(index >= 0 && index < Self.words, "no such word")
+        precondition(
+            index >= 0 && index < Self.words, "a word's index lies within the page's words")
         return base.assumingMemoryBound(to: Atomic<UInt64>.self) + index
     }
 

@@ -10,7 +10,7 @@ package struct Socket: ~Copyable {
     package let descriptor: CInt
 
     private init(owning descriptor: CInt) {
-        precondition(descriptor >= 0, "no descriptor")
+        precondition(descriptor >= 0, "a socket has an open descriptor, which is at least 0")
         self.descriptor = descriptor
     }
 
@@ -116,12 +116,14 @@ package struct Socket: ~Copyable {
     }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
-        precondition(!buffer.isEmpty, "an empty read looks like the end of the stream")
+        precondition(
+            !buffer.isEmpty, "a read has room: an empty one looks like the end of the stream")
         return transfer("recv", recv(descriptor, buffer.baseAddress, buffer.count, 0))
     }
 
     package func write(_ buffer: UnsafeRawBufferPointer) -> Transfer {
-        precondition(!buffer.isEmpty, "an empty write looks like the end of the stream")
+        precondition(
+            !buffer.isEmpty, "a write has bytes: an empty one looks like the end of the stream")
         // MSG_NOSIGNAL: a peer that is gone is an answer, not a SIGPIPE.
         return transfer(
             "send", send(descriptor, buffer.baseAddress, buffer.count, CInt(MSG_NOSIGNAL)))

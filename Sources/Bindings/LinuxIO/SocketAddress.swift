@@ -11,13 +11,16 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
 
     init(copying address: UnsafePointer<sockaddr>, length: socklen_t) {
         precondition(
-            Int(length) >= MemoryLayout<sockaddr_in>.size, "an address without a port")
+            Int(length) >= MemoryLayout<sockaddr_in>.size,
+            "an address is long enough to have a port")
         bytes = Array(UnsafeRawBufferPointer(start: address, count: Int(length)))
     }
 
     /// - Parameter bytes: of a `sockaddr_in` or `sockaddr_in6`.
     package init(bytes: [UInt8]) {
-        precondition(bytes.count >= MemoryLayout<sockaddr_in>.size, "an address without a port")
+        precondition(
+            bytes.count >= MemoryLayout<sockaddr_in>.size,
+            "an address is long enough to have a port")
         self.bytes = bytes
     }
 

@@ -130,7 +130,7 @@ package struct ClientSession: ~Copyable {
         _ payload: UnsafeRawBufferPointer, framedAs frame: UnsafePointer<UInt8>,
         to target: UnsafeMutableRawPointer
     ) -> Int {
-        precondition(payload.count <= 16_384, "the header block does not fit into one frame")
+        precondition(payload.count <= 16_384, "the header block fits into one frame")
         // RFC 9113 §4.1: 24 bits of length, then 6 bytes that stay.
         target.copyMemory(from: frame, byteCount: 9)
         target.storeBytes(of: 0, toByteOffset: 0, as: UInt8.self)

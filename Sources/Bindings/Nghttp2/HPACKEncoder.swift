@@ -135,7 +135,7 @@ package struct HPACKEncoder: ~Copyable {
     ) -> UnsafeMutablePointer<UInt8> {
         append(integer: index, prefixBits: 4, pattern: 0x10)
         append(integer: count, prefixBits: 7, pattern: 0)
-        precondition(used &+ count <= blockBytesMax, "the header block is too large")
+        precondition(used &+ count <= blockBytesMax, "the header block fits into its bound")
         let start = (block + used).assumingMemoryBound(to: UInt8.self)
         used &+= count
         return start
@@ -193,13 +193,13 @@ package struct HPACKEncoder: ~Copyable {
     private mutating func append(string: UnsafeBufferPointer<UInt8>) {
         append(integer: string.count, prefixBits: 7, pattern: 0)
         guard let start = string.baseAddress else { return }
-        precondition(used &+ string.count <= blockBytesMax, "the header block is too large")
+        precondition(used &+ string.count <= blockBytesMax, "the header block fits into its bound")
         (block + used).copyMemory(from: start, byteCount: string.count)
         used &+= string.count
     }
 
     private mutating func append(byte: UInt8) {
-        precondition(used < blockBytesMax, "the header block is too large")
+        precondition(used < blockBytesMax, "the header block fits into its bound")
         block.storeBytes(of: byte, toByteOffset: used, as: UInt8.self)
         used &+= 1
     }

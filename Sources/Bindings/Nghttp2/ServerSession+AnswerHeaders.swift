@@ -36,7 +36,7 @@ package struct AnswerHeaders: ~Copyable {
     ) {
         precondition(
             count < Self.countMax && value.count <= Self.valueBytesMax &- valueBytes,
-            "an answer of more than \(Self.countMax) headers or \(Self.valueBytesMax) bytes")
+            "an answer has at most \(Self.countMax) headers and \(Self.valueBytesMax) bytes")
         let place = values + valueBytes
         if let source = value.baseAddress {
             UnsafeMutableRawPointer(place).copyMemory(from: source, byteCount: value.count)
@@ -61,7 +61,7 @@ package struct AnswerHeaders: ~Copyable {
 
     /// Appends `:status`, which must come first. The usual ones are in HPACK's static table.
     package mutating func append(status: UInt16) {
-        precondition(status >= 100 && status <= 999, "no HTTP status: \(status)")
+        precondition(status >= 100 && status <= 999, "an HTTP status has three digits: \(status)")
         withUnsafeTemporaryAllocation(byteCount: 3, alignment: 1) { digits in
             digits[0] = UInt8(0x30 &+ status / 100)
             digits[1] = UInt8(0x30 &+ status / 10 % 10)

@@ -97,7 +97,7 @@ package struct TLSStream: ~Copyable {
     /// Writes at most one record (16 KiB). `buffer` must not be empty, and after `wantsRead` or
     /// `wantsWrite` the next write must begin with the same bytes.
     package mutating func write(_ buffer: UnsafeRawBufferPointer) -> TLSTransfer {
-        precondition(buffer.count > 0, "SSL_write of no bytes is undefined")
+        precondition(buffer.count > 0, "a write has bytes: SSL_write of none is undefined")
         ErrorQueue.clear()
         let count = SSL_write(pointer, buffer.baseAddress, CInt(clamping: buffer.count))
         return count > 0 ? .bytes(Int(count)) : outcome(of: count)

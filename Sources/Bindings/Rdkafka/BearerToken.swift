@@ -74,7 +74,7 @@ package struct TokenRecipient: Sendable {
 extension Client {
     /// Has the library's own thread call for tokens, whether anybody polls the client or not.
     func callForTokensInBackground() throws(RdkafkaError) {
-        precondition(context.recipient == nil, "a client has one source of tokens")
+        precondition(context.recipient == nil, "a client has only one source of tokens")
         context.recipient = TokenRecipient(self)
         try RdkafkaError.check(adopting: rd_kafka_sasl_background_callbacks_enable(pointer))
     }

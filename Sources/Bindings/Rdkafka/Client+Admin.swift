@@ -102,7 +102,7 @@ extension Client {
     ) throws(RdkafkaError) -> OpaquePointer {
         let queue = EventQueue(for: self)
         let options = rd_kafka_AdminOptions_new(pointer, operation)
-        precondition(options != nil, "an operation that librdkafka does not have")
+        precondition(options != nil, "librdkafka has every operation that is asked for")
         defer { rd_kafka_AdminOptions_destroy(options) }
         var text = [CChar](repeating: 0, count: 512)
         let set = rd_kafka_AdminOptions_set_request_timeout(

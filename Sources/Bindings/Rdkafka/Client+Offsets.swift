@@ -12,7 +12,8 @@ extension Client {
         let answer = list.copy()
         try RdkafkaError.check(
             rd_kafka_committed(pointer, answer.pointer, timeout.milliseconds))
-        precondition(answer.count == list.count, "the library fills in the list it was given")
+        precondition(
+            answer.count == list.count, "the library's answer has an element for each of the list")
         answer.takeMetadata()
         return answer
     }
@@ -28,7 +29,8 @@ extension Client {
         let answer = list.copy()
         try RdkafkaError.check(
             rd_kafka_offsets_for_times(pointer, answer.pointer, timeout.milliseconds))
-        precondition(answer.count == list.count, "the library fills in the list it was given")
+        precondition(
+            answer.count == list.count, "the library's answer has an element for each of the list")
         return answer
     }
 

@@ -42,7 +42,9 @@ package final class EventQueue {
     ///
     /// - Parameter owner: closes the descriptor when it goes; it is held until then.
     package func wake(descriptor: CInt, owner: AnyObject) {
-        precondition(descriptor >= 0 && wakeOwner == nil, "a queue wakes one descriptor")
+        precondition(
+            descriptor >= 0 && wakeOwner == nil,
+            "a queue wakes only one descriptor, and that is open")
         wakeOwner = owner
         withUnsafeBytes(of: Self.one) { payload in
             rd_kafka_queue_io_event_enable(

@@ -12,7 +12,7 @@ package enum KeyPartitioner {
 
     /// The same for a key that is lent.
     package static func murmur2(bytes key: UnsafeRawBufferPointer, of partitions: Int32) -> Int32 {
-        precondition(partitions > 0, "a topic without partitions")
+        precondition(partitions > 0, "a topic has at least one partition")
         // It looks at nothing but the key and the count.
         return rd_kafka_msg_partitioner_murmur2(
             nil, key.baseAddress, key.count, partitions, nil, nil)

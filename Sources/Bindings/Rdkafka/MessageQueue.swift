@@ -11,7 +11,7 @@ package struct MessageQueue: ~Copyable {
     package let capacity: Int
 
     package init(capacity: Int) {
-        precondition(capacity > 0, "a queue without room")
+        precondition(capacity > 0, "a queue has room for at least one message")
         pointers = .allocate(capacity: capacity)
         self.capacity = capacity
     }
@@ -26,7 +26,7 @@ package struct MessageQueue: ~Copyable {
     package var isFull: Bool { end == capacity }
 
     package mutating func append(_ message: consuming Message) {
-        precondition(!isFull, "no room for another message")
+        precondition(!isFull, "a message is added only while there is room")
         pointers[end] = message.release()
         end += 1
     }

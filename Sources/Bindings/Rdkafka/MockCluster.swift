@@ -12,7 +12,7 @@ package final class MockCluster: @unchecked Sendable {
     private let pointer: OpaquePointer
 
     package init(brokers: Int, log: @escaping Client.LogSink) throws(RdkafkaError) {
-        precondition(brokers > 0, "a cluster without a broker")
+        precondition(brokers > 0, "a cluster has at least one broker")
         // The cluster needs some client to live in; this one never connects to anything.
         client = try Client(.producer, configuration: Configuration(), log: log)
         guard let cluster = rd_kafka_mock_cluster_new(client.pointer, CInt(brokers)) else {

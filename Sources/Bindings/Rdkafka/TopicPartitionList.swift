@@ -10,7 +10,7 @@ package final class TopicPartitionList {
     let pointer: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
 
     package init(capacity: Int = 8) {
-        precondition(capacity >= 0, "a list has room for partitions or for none")
+        precondition(capacity >= 0, "a list's capacity is at least 0")
         pointer = rd_kafka_topic_partition_list_new(CInt(capacity))
     }
 
@@ -30,7 +30,8 @@ package final class TopicPartitionList {
         let element = rd_kafka_topic_partition_list_add(pointer, topic, partition)!
         element.pointee.offset = offset
         guard let metadata, !metadata.isEmpty else { return }
-        precondition(metadata.utf8.allSatisfy { (1...127).contains($0) }, "no text for metadata")
+        precondition(
+            metadata.utf8.allSatisfy { (1...127).contains($0) }, "metadata is ASCII without a NUL")
         // The list frees it with its elements, by the C library's `free`.
         element.pointee.metadata = UnsafeMutableRawPointer(strdup(metadata))
         element.pointee.metadata_size = metadata.utf8.count
@@ -77,7 +78,9 @@ package final class TopicPartitionList {
     }
 
     private func checked(_ index: Int) -> Int {
-        precondition(index >= 0 && index < count, "element \(index) of \(count)")
+        precondition(
+            index >= 0 && index < count,
+            "an index lies below the list's count: \(index) of \(count)")
         return index
     }
 }

@@ -21,7 +21,7 @@ package struct JSONParser: ~Copyable {
         }
         self.handle = handle
         self.bytesMax = bytesMax
-        precondition(hasKnownLayout(), "this simdjson lays out its tape differently")
+        precondition(hasKnownLayout(), "this simdjson lays out its tape as the reader expects")
     }
 
     deinit { csimdjson_parser_destroy(handle) }

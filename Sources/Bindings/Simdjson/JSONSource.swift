@@ -31,7 +31,7 @@ struct JSONSource {
 
     /// - Parameter index: the word of a scalar, at or after that of the call before.
     private mutating func start(of index: Int) -> Int {
-        assert(index >= word, "it goes forward only")
+        assert(index >= word, "a source is read forward only")
         while word < index {
             let mark = JSONValue.Mark(word: tape[word])
             word += mark.words
