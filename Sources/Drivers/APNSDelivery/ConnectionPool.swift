@@ -58,8 +58,8 @@ struct ConnectionPool: ~Copyable {
     {
         precondition(
             connections.count == Self.connectionsNeeded(settings),
-            "each pool has the connections it needs")
-        precondition(settings.connections.lowerBound > 0, "a pool without a connection")
+            "each pool has exactly the connections that it needs")
+        precondition(settings.connections.lowerBound > 0, "a pool has at least one connection")
         self.settings = settings
         self.connections = connections
         self.log = log
@@ -81,14 +81,14 @@ struct ConnectionPool: ~Copyable {
 
     /// Notes that this many pushes were given to the pool's connections.
     mutating func sent(_ count: Int) {
-        assert(count >= 0, "pushes are sent or none")
+        assert(count >= 0, "the number of pushes sent is at least 0")
         inFlight &+= count
     }
 
     /// Notes that this many pushes in flight got an outcome or went back to the queue.
     mutating func returned(_ count: Int) {
         inFlight &-= count
-        assert(inFlight >= 0, "more pushes come back than were sent")
+        assert(inFlight >= 0, "no more pushes come back than were sent")
     }
 
     func wantsConnections(at now: MonotonicTime) -> Bool {

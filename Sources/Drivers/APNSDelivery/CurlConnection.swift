@@ -45,7 +45,8 @@ struct CurlConnection: PooledConnection, ~Copyable {
         if let proxy = settings.proxy {
             template.proxy = HTTPProxy(proxy.text)
             // The message leaves the proxy's URL out, because it may hold a password.
-            precondition(template.proxy != nil, "the proxy is not http://host:port")
+            precondition(
+                template.proxy != nil, "the proxy is http://host:port, as was checked before")
         }
         self.template = template
         handles = .allocate(capacity: CurlConnectionMachine.requestsMax)
@@ -81,7 +82,9 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     /// Prepares it for a new connection and discards the state of the previous one.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
-        precondition(isVacant && ends.isEmpty, "it is not vacant")
+        precondition(
+            isVacant && ends.isEmpty,
+            "a connection begins in a vacant place, without ends of the one before")
         machine = CurlConnectionMachine(limits: limits, at: now, jitter: jitter)
         progressAt = now
         shownTokens = ShownProviderTokens()
@@ -91,8 +94,10 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     /// Closes the connection. Every request must have been released.
     mutating func close() {
-        precondition(!isBusy.contains(true), "a request is left in libcurl")
-        assert(idle.count == made, "a request is neither in libcurl nor idle")
+        precondition(
+            !isBusy.contains(true),
+            "a connection is closed only when no request is left in libcurl")
+        assert(idle.count == made, "every request that is not in libcurl is idle")
         multi.restart()
         machine.closed()
         timerAt = .distantFuture
@@ -105,10 +110,12 @@ struct CurlConnection: PooledConnection, ~Copyable {
         let position: Int
         if let free = idle.popLast() {
             position = free
-            assert(!isBusy[position], "a request is given out twice")
+            assert(!isBusy[position], "an idle request is not in libcurl")
         } else {
             position = made
-            precondition(made < CurlConnectionMachine.requestsMax, "more requests than allowed")
+            precondition(
+                made < CurlConnectionMachine.requestsMax,
+                "a connection has at most requestsMax requests")
             (handles + position).initialize(
                 to: EasyHandle(position: position, template: template, on: multi))
             made += 1
@@ -122,7 +129,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     /// Removes a request from libcurl, whether or not it has ended.
     mutating func release(_ position: Int) {
-        precondition(isBusy[position], "a request is taken out of libcurl twice")
+        precondition(isBusy[position], "a request is taken out of libcurl once")
         multi.remove(handles[position])
         isBusy[position] = false
         idle.append(position)
@@ -149,7 +156,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
         case nil: break
         }
         while let end = multi.nextEnd() {
-            precondition(isBusy[end.position], "the end of a request that libcurl was not given")
+            precondition(isBusy[end.position], "libcurl ends only requests that it was given")
             ends.append(end)
         }
     }

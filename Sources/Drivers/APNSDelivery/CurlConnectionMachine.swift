@@ -57,7 +57,7 @@ package struct CurlConnectionMachine: Sendable {
 
     /// - Parameter jitter: from 0 to 1; spreads the ages at which connections are replaced.
     package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
-        assert((0...1).contains(jitter), "a jitter beyond a tenth of the age")
+        assert((0...1).contains(jitter), "the jitter is from 0 to 1")
         self.limits = limits
         heardAt = now
         let age = limits.ageMax.nanoseconds
@@ -76,8 +76,8 @@ package struct CurlConnectionMachine: Sendable {
     }
 
     package mutating func requestSent(bytes: Int) {
-        assert(requestsFree > 0, "a request more than the connection carries")
-        assert(bytes >= 0 && hasRoom(for: bytes), "bytes that the server's window does not take")
+        assert(requestsFree > 0, "a request is sent only while the connection has one free")
+        assert(bytes >= 0 && hasRoom(for: bytes), "a request's bytes fit into the server's window")
         if phase == .cold { phase = .warming }
         requestsInFlight &+= 1
         bytesInFlight &+= bytes
@@ -86,10 +86,10 @@ package struct CurlConnectionMachine: Sendable {
     package mutating func requestEnded(_ end: RequestEnd, bytes: Int, at now: MonotonicTime) {
         requestsInFlight &-= 1
         bytesInFlight &-= bytes
-        assert(requestsInFlight >= 0, "more requests end than were sent")
+        assert(requestsInFlight >= 0, "no more requests end than were sent")
         assert(
             bytesInFlight >= 0 && (requestsInFlight > 0 || bytesInFlight == 0),
-            "the bytes in flight are miscounted")
+            "the bytes in flight are never below 0, and 0 without a request in flight")
         switch end {
         case .authenticated:
             heard(at: now)

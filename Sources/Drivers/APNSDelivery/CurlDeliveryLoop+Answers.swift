@@ -23,7 +23,7 @@ extension CurlDeliveryLoop {
         let easy = connections[index][end.position]
         let pool = connections[index].pool
         let slot = easy.pointee.tag
-        assert(Int(slot) < core.slab.slots, "a request ends under a slot that the slab has not")
+        assert(Int(slot) < core.slab.slots, "a request ends under a slot of the slab")
         let status = easy.pointee.status
         let isAnswered = status == 200 || (status > 200 && end.code == .ok)
         let requestEnd: CurlConnectionMachine.RequestEnd

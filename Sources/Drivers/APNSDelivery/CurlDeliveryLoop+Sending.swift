@@ -72,7 +72,7 @@ extension CurlDeliveryLoop {
             let position = connections[index].claim()
             request.compose(
                 slot, of: core.slab, token: token, on: &connections[index][position].pointee)
-            assert(connections[index].pool == pool, "a push goes to another pool's connection")
+            assert(connections[index].pool == pool, "a push goes to a connection of its own pool")
             connections[index].multi.add(connections[index][position].pointee)
             connections[index].machine.requestSent(bytes: bytes)
             core.states[Int(slot)].since = core.now.monotonic

@@ -53,7 +53,7 @@ struct CurlDeliveryLoop: ~Copyable {
             guard let event = core.event(position) else { continue }
             let index = Int(event.tag >> 32)
             precondition(
-                connections.indices.contains(index), "epoll names a connection there is not")
+                connections.indices.contains(index), "epoll names only connections that there are")
             // The socket may have been closed since epoll reported it; libcurl ignores an unknown
             // one.
             connections[index].multi.ready(

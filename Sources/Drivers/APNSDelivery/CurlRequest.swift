@@ -82,7 +82,7 @@ struct CurlRequest: ~Copyable {
     private func appendOptional(_ push: UnsafePointer<WirePush>, to easy: inout EasyHandle) {
         let priority = Int(push.pointee.priority)
         if priority != 0 {
-            precondition(priority <= 10, "no apns-priority \(priority)")
+            precondition(priority <= 10, "an apns-priority is at most 10: \(priority)")
             append("apns-priority", Self.decimals[priority], to: &easy)
         }
         if push.pointee.expiration >= 0 {

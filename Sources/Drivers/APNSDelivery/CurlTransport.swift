@@ -17,7 +17,7 @@ package struct CurlTransport: PushTransport {
     package init(_ duty: DeliveryDuty) { self.duty = duty }
 
     package func deliver(at core: consuming DeliveryCore) {
-        precondition(CurlLibrary.speaksHTTP2, "\(CurlLibrary.version) was built without HTTP/2")
+        precondition(CurlLibrary.speaksHTTP2, "libcurl speaks HTTP/2: \(CurlLibrary.version)")
         var loop = CurlDeliveryLoop(core: core)
         loop.run()
     }

@@ -232,7 +232,8 @@ extension DeliveryCore {
         for index in pools.indices where !pools[index].waiting.isEmpty { return false }
         for index in connections.indices where !connections[index].isVacant { return false }
         for index in pools.indices {
-            precondition(pools[index].inFlight == 0, "pushes in flight without a connection")
+            precondition(
+                pools[index].inFlight == 0, "a pool without a connection has no pushes in flight")
         }
         return !port.hasSubmissions
     }

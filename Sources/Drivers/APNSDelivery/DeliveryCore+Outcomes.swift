@@ -18,7 +18,9 @@ extension DeliveryCore {
 
     /// - Parameter slot: an accepted push; of those that were answered together, any one.
     mutating func noteAnswerTime(of slot: PushSlot, pool: Int) {
-        assert(states[Int(slot)].since <= now.monotonic, "answered before it was sent")
+        assert(
+            states[Int(slot)].since <= now.monotonic,
+            "a push is answered no earlier than it was sent")
         let time = now.monotonic - states[Int(slot)].since
         pools[pool].sizing.accepted(after: time)
         pools[pool].outliers.accepted(after: time)
@@ -51,7 +53,7 @@ extension DeliveryCore {
     ) -> AnswerEffect {
         let pool = connections[index].pool
         let shown = connections[index].shownTokens
-        assert(status != 200, "an accepted push is rejected")
+        assert(status != 200, "a rejection has a status other than 200")
         if let text = body.unknownReason { slab.keepReason(text, of: slot) }
         if status >= 500 { pools[pool].sizing.faulted(1) }
         let row = AnswerTable.row(status: status, reason: body.reason)

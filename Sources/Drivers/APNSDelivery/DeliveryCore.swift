@@ -67,7 +67,7 @@ package struct DeliveryCore: ~Copyable {
             capacity: duty.plan.pools.count)
         precondition(
             Set(duty.plan.pools.map(\.id)).count == duty.plan.pools.count,
-            "a push could go to either of two pools")
+            "each pool of the plan has a number of its own")
         var next = 0
         for (index, settings) in duty.plan.pools.enumerated() {
             let first = next
@@ -97,7 +97,7 @@ package struct DeliveryCore: ~Copyable {
         now = Self.readClocks()
         port.heartbeat.beat(now.monotonic)
         let next = port.currentPhase
-        assert(phase.rawValue <= next.rawValue, "a port that ends does not begin again")
+        assert(phase.rawValue <= next.rawValue, "a port's phases only go forward")
         phase = next
     }
 
@@ -113,7 +113,7 @@ package struct DeliveryCore: ~Copyable {
         guard count > 0 else { return }
         for index in 0..<count {
             let slot = taken[index]
-            assert(Int(slot) < slab.slots, "the planner hands over a slot that the slab has not")
+            assert(Int(slot) < slab.slots, "the planner hands over only slots of the slab")
             let state = states + Int(slot)
             state.pointee.takenAt = now.monotonic
             state.pointee.since = now.monotonic
@@ -121,7 +121,7 @@ package struct DeliveryCore: ~Copyable {
             state.pointee.isPatient = isPatient
             if phase == .running {
                 let pool = poolsByRoute[Int(slab.push(slot).pointee.route.rawValue)]
-                precondition(pool >= 0, "the plan has no pool for this route")
+                precondition(pool >= 0, "the plan has a pool for each route that pushes have")
                 pools[pool].waiting.append(slot, isPatient: isPatient, states)
             } else {
                 outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))

@@ -41,7 +41,9 @@ package final class DeliveryPort: Sendable {
     }
 
     package init(slab: PushSlab, pools: Int, plannerWaker: Waker) {
-        precondition(slab.slots > 0 && pools > 0, "a port without pushes or pools")
+        precondition(
+            slab.slots > 0 && pools > 0,
+            "a port has room for at least one push, and at least one pool")
         self.slab = slab
         self.plannerWaker = plannerWaker
         deliveryWaker = Waker()
@@ -58,9 +60,9 @@ package final class DeliveryPort: Sendable {
     /// - Parameter isPatient: whether these pushes let others go first (`PatientShare`).
     package func submit(_ batch: UnsafeBufferPointer<PushSlot>, isPatient: Bool) {
         guard batch.count > 0 else { return }
-        precondition(!hasExited, "pushes are handed to a thread that is gone")
+        precondition(!hasExited, "pushes are handed only to a thread that still runs")
         let taken = (isPatient ? patientInbox : promptInbox).push(batch)
-        precondition(taken == batch.count, "the inbox is as large as the slab")
+        precondition(taken == batch.count, "the inbox is as large as the slab, so every push fits")
         deliveryWaker.wake()
     }
 
@@ -76,7 +78,7 @@ package final class DeliveryPort: Sendable {
 
     package func enter(_ phase: Phase) {
         let before = self.phase.exchange(phase.rawValue, ordering: .acquiringAndReleasing)
-        precondition(before <= phase.rawValue, "a port that ends does not begin again")
+        precondition(before <= phase.rawValue, "a port's phases only go forward")
         deliveryWaker.wake()
     }
 
@@ -96,24 +98,26 @@ package final class DeliveryPort: Sendable {
 
     package func deliver(_ batch: UnsafeBufferPointer<PushOutcome>) {
         guard batch.count > 0 else { return }
-        precondition(!hasExited, "an outcome that the planner does not wait for")
+        precondition(!hasExited, "outcomes are delivered only before the thread has left")
         let taken = outbox.push(batch)
-        precondition(taken == batch.count, "the outbox is as large as the slab")
+        precondition(
+            taken == batch.count, "the outbox is as large as the slab, so every outcome fits")
         plannerWaker.wake()
     }
 
     package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }
 
     package func publish(capacity: Int, of pool: PoolID) {
-        precondition(capacity >= 0, "a pool takes pushes or none")
+        precondition(capacity >= 0, "a pool's capacity is at least 0")
         capacities[Int(pool.rawValue)].value.store(capacity, ordering: .relaxed)
     }
 
     package func markExited() {
-        precondition(currentPhase != .running, "a thread leaves that nobody has asked to")
-        precondition(!hasSubmissions, "pushes are left without an outcome")
+        precondition(currentPhase != .running, "a thread leaves only after it was asked to")
+        precondition(
+            !hasSubmissions, "a thread leaves only when it has taken every push handed over")
         let before = exited.exchange(true, ordering: .acquiringAndReleasing)
-        precondition(!before, "a thread leaves twice")
+        precondition(!before, "a thread leaves once")
         plannerWaker.wake()
     }
 

@@ -59,7 +59,8 @@ extension NGHTTP2DeliveryLoop {
         var accepted: PushSlot?
         for end in ends {
             let slot = end.stream.pointee.tag
-            assert(end.stream == streams + Int(slot), "a stream ends under another push's slot")
+            assert(
+                end.stream == streams + Int(slot), "a stream ends under the slot of its own push")
             connections[index].inFlight.remove(slot, core.states)
             let status = end.stream.pointee.status
             if status == 200 {

@@ -48,11 +48,12 @@ extension NGHTTP2DeliveryLoop {
     }
 
     mutating func resolved(_ answer: Resolver.Answer) {
-        precondition(lookupsOwed > 0, "the resolver answers what nobody has asked")
+        precondition(lookupsOwed > 0, "the resolver gives one answer for each lookup")
         lookupsOwed -= 1
         let index = Int(answer.tag >> 32)
         precondition(
-            connections.indices.contains(index), "the answer names a connection there is not")
+            connections.indices.contains(index),
+            "the resolver's answer names a connection that there is")
         guard connections[index].stage == .resolving,
             connections[index].attempt == UInt32(truncatingIfNeeded: answer.tag)
         else { return }
@@ -93,7 +94,9 @@ extension NGHTTP2DeliveryLoop {
     /// Moves on to the next address because this one has not answered in time. While the connect
     /// budget is spent, this one is given more time.
     mutating func addressIsLate(_ index: Int) {
-        assert(connections[index].stage == .connecting, "an address is late that is not tried")
+        assert(
+            connections[index].stage == .connecting,
+            "only an address that is being tried can be late")
         if let later = core.budget.take(at: core.now.monotonic) {
             connections[index].nextAddressAt = later
         } else {
@@ -109,7 +112,8 @@ extension NGHTTP2DeliveryLoop {
 
     private mutating func open(_ index: Int, _ address: SocketAddress) throws {
         let pool = connections[index].pool
-        precondition(connections[index].link == nil, "a connection is made over another")
+        precondition(
+            connections[index].link == nil, "a connection is made only where there is none")
         let context = try core.pools[pool].trust(at: core.now.monotonic)
         let socket = try Socket.connecting(to: address)
         try core.epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
@@ -132,7 +136,8 @@ extension NGHTTP2DeliveryLoop {
 
     /// Handles an event that epoll reports on the connection.
     mutating func ready(_ index: Int, _ event: Epoll.Event) {
-        precondition(connections.indices.contains(index), "epoll names a connection there is not")
+        precondition(
+            connections.indices.contains(index), "epoll names only connections that there are")
         switch connections[index].stage {
         case .vacant, .resolving: break
         case .connecting:
@@ -168,7 +173,9 @@ extension NGHTTP2DeliveryLoop {
     }
 
     private mutating func established(_ index: Int) {
-        assert(connections[index].stage == .handshaking, "established without a handshake")
+        assert(
+            connections[index].stage == .handshaking,
+            "a connection is established only by its handshake")
         guard connections[index].link!.tls.negotiatedProtocol == "h2" else {
             core.count(\.http2Refused, of: connections[index].pool)
             return connectFailed(
@@ -211,7 +218,9 @@ extension NGHTTP2DeliveryLoop {
         remedy: String = "check that this machine may reach the endpoint (firewall, apns.proxy)"
     ) {
         let pool = connections[index].pool
-        assert(connections[index].stage != .established, "a connect fails that has succeeded")
+        assert(
+            connections[index].stage != .established,
+            "only a connection that is not established yet can fail to connect")
         core.count(\.connectFailures, of: pool)
         core.holdBackConnects(of: pool, because: text)
         core.pools[pool].log.write(
@@ -278,7 +287,9 @@ extension NGHTTP2DeliveryLoop {
     }
 
     private mutating func vacate(_ index: Int) {
-        precondition(connections[index].inFlight.isEmpty, "pushes would be left without an outcome")
+        precondition(
+            connections[index].inFlight.isEmpty,
+            "a place is vacated only when its pushes have their outcomes")
         dropLink(index)
         connections[index].machine.closed()
         connections[index].hasMoreToRead = false

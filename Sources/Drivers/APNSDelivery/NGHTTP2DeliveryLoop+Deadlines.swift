@@ -27,7 +27,9 @@ extension NGHTTP2DeliveryLoop {
     }
 
     mutating func ping(_ index: Int) {
-        assert(connections[index].stage == .established, "a PING before there is HTTP/2")
+        assert(
+            connections[index].stage == .established,
+            "a PING is sent only on an established connection")
         connections[index].link!.session.ping()
         connections[index].machine.pingSent(at: core.now.monotonic)
     }

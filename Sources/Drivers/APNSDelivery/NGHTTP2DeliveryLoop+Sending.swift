@@ -56,7 +56,9 @@ extension NGHTTP2DeliveryLoop {
         let openedMax = min(
             Self.chunk, connections[index].streamsFree(isKeptBack),
             core.pools[pool].waiting.most(of: part))
-        assert(openedMax > 0 && connections[index].pool == pool, "no stream of the pool is free")
+        assert(
+            openedMax > 0 && connections[index].pool == pool,
+            "the connection is of the push's pool and has a free stream")
         let token = core.pools[pool].token!
         let authorization = Authorization(token)
         connections[index].shownTokens.show(

@@ -18,7 +18,7 @@ struct OutcomeBatch: ~Copyable {
 
     mutating func append(_ outcome: PushOutcome) {
         if count == outcomes.count { flush() }
-        assert(count < outcomes.count, "there is room after a flush")
+        assert(count < outcomes.count, "a batch has room for an outcome, for a full one is flushed")
         outcomes[count] = outcome
         count &+= 1
     }

@@ -155,7 +155,7 @@ package final class SigningKey: Sendable {
         let claims = #"{"iss":"\#(teamID)","iat":\#(now.wall.seconds)}"#
         var jwt = [header, claims].map { Base64URL.encode(Array($0.utf8)) }.joined(separator: ".")
         guard case .key(let key) = source else {
-            preconditionFailure("a token is made without its key")
+            preconditionFailure("a token is made only when its key is there")
         }
         do {
             jwt += "." + Base64URL.encode(try key.sign(Array(jwt.utf8)))
@@ -235,7 +235,7 @@ package final class ProviderTokens: Sendable {
 
     /// Notes that APNs refuses the tokens of this key.
     package func keyRefused(_ number: Int) {
-        precondition(number > 0, "zero is no key's number")
+        precondition(number > 0, "a key's number is above zero, which stands for no key")
         refusedKey.store(number, ordering: .relaxed)
     }
 

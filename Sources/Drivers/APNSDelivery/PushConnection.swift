@@ -84,8 +84,10 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     /// Prepares it for a new connection and discards the state of the previous one.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
-        precondition(stage == .vacant && inFlight.isEmpty, "its place is taken")
-        precondition(link == nil, "the connection before is still there")
+        precondition(
+            stage == .vacant && inFlight.isEmpty,
+            "a connection begins in a vacant place without pushes in flight")
+        precondition(link == nil, "a connection begins only when the one before has gone")
         machine = ConnectionMachine(limits: limits, at: now, jitter: jitter)
         output = output ?? .allocate(byteCount: Self.outputBytes, alignment: 64)
         stage = .resolving
@@ -127,7 +129,9 @@ struct PushConnection: PooledConnection, ~Copyable {
     var descriptor: CInt {
         switch link {
         case .some(let link): link.socket.descriptor
-        case .none: preconditionFailure("no socket in stage \(stage)")
+        case .none:
+            preconditionFailure(
+                "a connection has no socket in stage \(stage), so none is asked for")
         }
     }
 
@@ -163,15 +167,16 @@ struct PushConnection: PooledConnection, ~Copyable {
         authorization: Authorization, stream: UnsafeMutablePointer<ClientStream>,
         constants: borrowing RequestConstants
     ) throws(HTTP2Error) {
-        assert(hasRoom, "a request is submitted where there is no room for it")
+        assert(hasRoom, "a request is submitted only where there is room for it")
         compact()
         let block = headers!.compose(
             push, token: token, pool: pool, authorization: authorization, constants: constants)
         let room = UnsafeMutableRawBufferPointer(
             start: output + outputEnd, count: Self.outputBytes &- outputEnd)
         outputEnd &+= try link!.session.submit(block, stream: stream, into: room)
-        assert(outputEnd <= Self.outputBytes, "a request runs over the end of the output")
-        assert(stream.pointee.id > lastSubmitted, "streams are not numbered upwards")
+        assert(outputEnd <= Self.outputBytes, "a request ends within the output")
+        assert(
+            stream.pointee.id > lastSubmitted, "the streams of a connection have growing numbers")
         lastSubmitted = stream.pointee.id
     }
 
@@ -179,7 +184,7 @@ struct PushConnection: PooledConnection, ~Copyable {
         let room = UnsafeMutableRawBufferPointer(
             start: output + outputEnd, count: Self.outputBytes &- outputEnd)
         outputEnd &+= try link!.session.serialise(into: room)
-        assert(outputEnd <= Self.outputBytes, "frames run over the end of the output")
+        assert(outputEnd <= Self.outputBytes, "frames end within the output")
     }
 
     // MARK: Bytes
@@ -212,7 +217,7 @@ struct PushConnection: PooledConnection, ~Copyable {
                 isBlocked = false
                 bytes &+= UInt64(count)
                 outputStart &+= count
-                assert(outputStart <= outputEnd, "TLS has taken more than there was")
+                assert(outputStart <= outputEnd, "TLS takes no more bytes than there are")
                 takenSinceFlush &+= count
                 if outputStart == outputEnd {
                     flushedThrough = lastSubmitted

@@ -50,23 +50,29 @@ struct RequestConstants: ~Copyable {
     }
 
     func authority(ofPool pool: Int) -> ConstantHeader {
-        assert(authorities &+ pool < topics, "no pool \(pool)")
+        assert(
+            authorities &+ pool < topics,
+            "a pool's number lies within the constants' pools: \(pool)")
         return ConstantHeader(number: authorities &+ pool)
     }
 
     /// The header that the route decides: `apns-topic`, or of channels `:path`.
     func topic(_ route: RouteID) -> ConstantHeader {
-        assert(topics &+ Int(route.rawValue) < pushTypes, "no route \(route.rawValue)")
+        assert(
+            topics &+ Int(route.rawValue) < pushTypes,
+            "a route's number lies within the constants' routes: \(route.rawValue)")
         return ConstantHeader(number: topics &+ Int(route.rawValue))
     }
 
     func pushType(_ type: PushType) -> ConstantHeader {
-        assert(pushTypes &+ Int(type.rawValue) < priorities, "no push type \(type.rawValue)")
+        assert(
+            pushTypes &+ Int(type.rawValue) < priorities,
+            "a push type's number lies within the constants' types: \(type.rawValue)")
         return ConstantHeader(number: pushTypes &+ Int(type.rawValue))
     }
 
     func priority(_ priority: UInt8) -> ConstantHeader {
-        precondition(priority <= 10, "no apns-priority \(priority)")
+        precondition(priority <= 10, "an apns-priority is at most 10: \(priority)")
         return ConstantHeader(number: priorities &+ Int(priority))
     }
 }
@@ -114,7 +120,8 @@ struct RequestHeaders: ~Copyable {
     init(constants: borrowing RequestConstants, isForBroadcasts: Bool) {
         self.isForBroadcasts = isForBroadcasts
         encoder = HPACKEncoder(constants: constants.text.count, blockBytesMax: Self.blockBytesMax)
-        precondition(APNSID.textBytes <= Self.scratchBytes, "no room for an apns-id")
+        precondition(
+            APNSID.textBytes <= Self.scratchBytes, "the scratch memory has room for an apns-id")
         scratch = .allocate(capacity: Self.scratchBytes)
     }
 
@@ -220,7 +227,7 @@ struct RequestHeaders: ~Copyable {
     }
 
     private func decimal(_ value: Int64) -> UnsafeBufferPointer<UInt8> {
-        assert(value > 0, "an apns-expiration of 0 has a constant header")
+        assert(value > 0, "an apns-expiration is above 0 here: that of 0 has a constant header")
         var rest = UInt64(value)
         var start = Self.scratchBytes
         repeat {

@@ -32,7 +32,9 @@ struct SlotList {
     var isEmpty: Bool { first == Self.none }
 
     mutating func append(_ slot: PushSlot, _ states: UnsafeMutablePointer<SlotState>) {
-        assert(slot != Self.none && slot != last, "a slot is in one list at a time")
+        assert(
+            slot != Self.none && slot != last,
+            "a slot that is added is a real one and not in the list yet")
         states[Int(slot)].previous = last
         states[Int(slot)].next = Self.none
         if last == Self.none { first = slot } else { states[Int(last)].next = slot }
@@ -41,7 +43,9 @@ struct SlotList {
     }
 
     mutating func prepend(_ slot: PushSlot, _ states: UnsafeMutablePointer<SlotState>) {
-        assert(slot != Self.none && slot != first, "a slot is in one list at a time")
+        assert(
+            slot != Self.none && slot != first,
+            "a slot that is added is a real one and not in the list yet")
         states[Int(slot)].previous = Self.none
         states[Int(slot)].next = first
         if first == Self.none { last = slot } else { states[Int(first)].previous = slot }
@@ -51,13 +55,15 @@ struct SlotList {
 
     mutating func remove(_ slot: PushSlot, _ states: UnsafeMutablePointer<SlotState>) {
         let (next, previous) = (states[Int(slot)].next, states[Int(slot)].previous)
-        assert(count > 0, "a slot is taken from an empty list")
-        assert(previous != Self.none || first == slot, "a slot is taken from another's list")
-        assert(next != Self.none || last == slot, "a slot is taken from another's list")
+        assert(count > 0, "a slot is removed only from a list that is not empty")
+        assert(
+            previous != Self.none || first == slot,
+            "a slot without one before it is its list's first")
+        assert(next != Self.none || last == slot, "a slot without one after it is its list's last")
         if previous == Self.none { first = next } else { states[Int(previous)].next = next }
         if next == Self.none { last = previous } else { states[Int(next)].previous = previous }
         count &-= 1
-        assert((count == 0) == isEmpty, "a list is miscounted")
+        assert((count == 0) == isEmpty, "a list's count is 0 exactly when it has no first slot")
     }
 
     mutating func popFirst(_ states: UnsafeMutablePointer<SlotState>) -> PushSlot? {

@@ -94,7 +94,7 @@ package struct HTTPListenerSettings: Sendable {
     }
 
     package init(name: String, host: String, port: Int, token: Secret? = nil) {
-        precondition((0...65_535).contains(port), "a port is a number of 16 bits")
+        precondition((0...65_535).contains(port), "a port is from 0 to 65,535")
         self.name = name
         self.host = host
         self.port = port

@@ -33,7 +33,7 @@ final class ConsumerSession {
         }
         queue = EventQueue.ofConsumer(client)
         // It has one as soon as everything is polled as a consumer's, which has not thrown.
-        precondition(queue != nil, "nothing would wake the consumer's thread")
+        precondition(queue != nil, "a consumer has a queue that wakes its thread")
         queue?.wake(descriptor: waker.descriptor, owner: waker)
     }
 

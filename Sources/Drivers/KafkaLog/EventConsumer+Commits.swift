@@ -103,7 +103,9 @@ extension EventConsumer {
         do throws(RdkafkaError) {
             let answer = try client.commit(
                 list(of: open), timeout: deadline - ContinuousClock.now)
-            precondition(answer.count == open.count, "the library answers for other partitions")
+            precondition(
+                answer.count == open.count,
+                "the library answers for the open partitions, and for no others")
             let refused = open.indices.filter { answer[$0].error != .none }
             defer { open = refused.map { open[$0] } }
             return refused.first.map { RdkafkaError(answer[$0].error) }
@@ -131,7 +133,9 @@ extension EventConsumer {
         let list = TopicPartitionList(capacity: positions.count)
         for position in positions {
             let (topic, partition) = partitions.partition(of: position.assignment)
-            precondition(!replayed.contains(topic), "an offset of a table is committed")
+            precondition(
+                !replayed.contains(topic),
+                "offsets are committed only for topics that are not tables")
             list.append(
                 topic: topics[topic], partition: partition, offset: position.offset,
                 metadata: position.metadata)

@@ -18,7 +18,9 @@ extension EventConsumer {
         for position in positions {
             guard let row = partitions.row(position.assignment), position.offset > row.stored
             else { continue }
-            precondition(!replayed.contains(row.topic), "an offset of a table is stored")
+            precondition(
+                !replayed.contains(row.topic),
+                "offsets are stored only for topics that are not tables")
             // Versions before 2.1 drop the metadata.
             list.append(
                 topic: topics[row.topic], partition: row.partition, offset: position.offset,
@@ -27,7 +29,9 @@ extension EventConsumer {
         }
         guard !offered.isEmpty else { return 0 }
         session.client.store(list)
-        precondition(list.count == offered.count, "the library answers for other partitions")
+        precondition(
+            list.count == offered.count,
+            "the library answers for the partitions offered, and for no others")
         var taken = 0
         // librdkafka refuses the position of a partition that now belongs to another member.
         for (index, position) in offered.enumerated() where list[index].error == .none {
@@ -101,7 +105,8 @@ extension EventConsumer {
     private func pause(_ ids: [AssignmentID], now: Now) {
         guard let session, !ids.isEmpty else { return }
         precondition(
-            ids.allSatisfy { partitions.row($0)?.isPaused == false }, "a partition is paused twice")
+            ids.allSatisfy { partitions.row($0)?.isPaused == false },
+            "only an assigned partition that is not paused is paused")
         let list = list(of: ids)
         do {
             try session.client.pause(list)
@@ -123,7 +128,7 @@ extension EventConsumer {
         guard let session, !ids.isEmpty else { return }
         precondition(
             ids.allSatisfy { partitions.row($0)?.isPaused == true },
-            "a partition that is not paused would be read again")
+            "only an assigned partition that is paused is read again")
         // An error means that the partition is no longer assigned, and needs no handling.
         try? session.client.resume(list(of: ids))
         for id in ids { partitions.update(id) { $0.isPaused = false } }

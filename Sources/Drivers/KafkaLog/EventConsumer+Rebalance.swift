@@ -58,7 +58,7 @@ extension EventConsumer {
     private func beginRevoke(_ list: TopicPartitionList, now: Now) {
         let revoked = assignments(of: list)
         guard !revoked.isEmpty else { return letGo(list, [], now: now) }
-        precondition(pending == nil, "a rebalance is begun while another is answered")
+        precondition(pending == nil, "a rebalance begins only when the one before is answered")
         for id in revoked { partitions.update(id) { $0.isMuted = true } }
         pending = .revoking(list, revoked)
         append(.revoking(revoked))

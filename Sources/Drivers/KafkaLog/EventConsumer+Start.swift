@@ -64,7 +64,8 @@ extension EventConsumer {
     /// Starts reading these partitions, in addition to those that are being read.
     private func start(_ starts: [StartResolver.Start], now: Now) {
         guard let client = session?.client else { return }
-        precondition(pending == nil, "partitions are started while a rebalance is answered")
+        precondition(
+            pending == nil, "partitions are started only when no rebalance waits for its answer")
         let list = TopicPartitionList(capacity: starts.count)
         for start in starts {
             list.append(

@@ -67,9 +67,9 @@ package final class EventConsumer {
         settings: KafkaClientSettings, topics: [String], replayed: Set<Int> = [],
         startFrom: StartFrom, prefetchMax: Int = 32, logger: Logger
     ) throws(KafkaError) {
-        precondition(!topics.isEmpty, "a consumer without a topic")
+        precondition(!topics.isEmpty, "a consumer has at least one topic")
         precondition(
-            replayed.allSatisfy(topics.indices.contains), "a table that is not among the topics")
+            replayed.allSatisfy(topics.indices.contains), "every table is among the topics")
         // librdkafka would take it for a pattern, and deliver topics that have no position here.
         if let pattern = topics.first(where: { $0.hasPrefix("^") }) { throw .missingTopic(pattern) }
         self.settings = settings
@@ -84,12 +84,12 @@ package final class EventConsumer {
     }
 
     func open() throws(KafkaError) {
-        precondition(session == nil, "the client before must be closed")
+        precondition(session == nil, "a client is opened only when the one before is closed")
         precondition(
             pending == nil && rebalances.isEmpty && unstarted == nil,
-            "a rebalance of the client before is not answered")
+            "every rebalance of the client before is answered")
         precondition(
-            partitions.assigned().isEmpty, "a partition of the client before is still ours")
+            partitions.assigned().isEmpty, "no partition of the client before is still assigned")
         session = try ConsumerSession(
             settings: settings, role: .events, topics: topics, logger: logger,
             waker: waker)
@@ -130,8 +130,8 @@ package final class EventConsumer {
         _ body: (borrowing KafkaRecord) -> Void
     ) -> Int {
         guard let session else { return 0 }
-        precondition(limit >= 0, "a poll takes records or none")
-        precondition(ahead.isEmpty, "a message of the poll before was not delivered")
+        precondition(limit >= 0, "a poll's limit is at least 0")
+        precondition(ahead.isEmpty, "every message of the poll before was delivered")
         polling.polled(at: now.monotonic)
         groupWait.polled(now: now.monotonic)
         advanceAssignment(now)

@@ -79,7 +79,8 @@ package enum GroupProtocol: Hashable, Sendable, CaseIterable {
             "librdkafka \(Self.text(minimumVersion)) or newer, and this is "
             + RdkafkaVersion.text
         return switch self {
-        case .eager: preconditionFailure("every librdkafka has eager groups")
+        case .eager:
+            preconditionFailure("every librdkafka has eager groups, so they are never refused")
         case .cooperative:
             .refusedProperty(
                 Self.strategy,

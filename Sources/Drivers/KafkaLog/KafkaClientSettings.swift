@@ -246,7 +246,7 @@ package struct KafkaClientSettings: Sendable {
         let defaults = Role.events.defaults(isStatic: false)
         let text = plainProperties["auto.commit.interval.ms"] ?? defaults["auto.commit.interval.ms"]
         guard let interval = text.flatMap({ Int($0) }) else {
-            preconditionFailure("a commit interval that is no number was accepted")
+            preconditionFailure("only a commit interval that is a number is accepted")
         }
         return interval
     }

@@ -98,8 +98,8 @@ struct PartitionTable {
         rows[index].isAtEnd = false
         rows[index].withheldSince = nil
         rows[index].activeAt = now
-        assert(rows[index].topic == topic, "a record under another topic's assignment")
-        assert(rows[index].partition == partition, "a record under another partition's assignment")
+        assert(rows[index].topic == topic, "a record has the topic of its assignment")
+        assert(rows[index].partition == partition, "a record has the partition of its assignment")
         return rows[index].assignment
     }
 
@@ -130,7 +130,9 @@ struct PartitionTable {
     mutating func update(_ id: AssignmentID, _ change: (inout Row) -> Void) {
         guard let before = row(id) else { return }
         change(&rows[Int(id.ordinal)])
-        assert(before.received <= rows[Int(id.ordinal)].received, "what was delivered goes back")
+        assert(
+            before.received <= rows[Int(id.ordinal)].received,
+            "the offset that was delivered never goes back")
     }
 
     func row(_ id: AssignmentID) -> Row? {

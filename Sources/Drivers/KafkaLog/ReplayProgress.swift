@@ -14,7 +14,7 @@ struct ReplayProgress {
     init(topics: Int) { ended = Array(repeating: [], count: topics) }
 
     mutating func add(partitions: Int, of topic: Int) {
-        precondition(partitions > 0, "partitions are added, or nothing is said")
+        precondition(partitions > 0, "at least one partition is added")
         ended[topic] += Array(repeating: false, count: partitions)
         behind += partitions
     }
@@ -24,7 +24,7 @@ struct ReplayProgress {
         guard !ended[topic][partition] else { return }
         ended[topic][partition] = true
         behind -= 1
-        precondition(behind >= 0, "more partitions have ended than there are")
+        precondition(behind >= 0, "no more partitions reach their ends than there are")
         if behind == 0 { isCaughtUp = true }
     }
 

@@ -52,7 +52,7 @@ struct TableFreshness {
     init(topics: Int) { rows = Array(repeating: [], count: topics) }
 
     mutating func add(partitions count: Int, of topic: Int, now: MonotonicTime) {
-        precondition(count > 0, "partitions are added, or nothing is said")
+        precondition(count > 0, "at least one partition is added")
         rows[topic] += Array(repeating: Row(freshAt: now, movedAt: now), count: count)
     }
 
@@ -61,7 +61,9 @@ struct TableFreshness {
     /// - Parameter position: the offset of the next record.
     mutating func read(_ partition: TablePartition, to position: Int64, now: MonotonicTime) {
         let number = Int(partition.number)
-        assert(rows[partition.topic][number].position <= position, "reading goes back")
+        assert(
+            rows[partition.topic][number].position <= position,
+            "a partition's position never goes back")
         if rows[partition.topic][number].position < position {
             rows[partition.topic][number].position = position
             rows[partition.topic][number].movedAt = now
@@ -107,7 +109,7 @@ struct TableFreshness {
             for (number, row) in rows[topic].enumerated() where now - row.freshAt > ageMax {
                 assert(
                     row.goal.map { $0.end > row.position } ?? true,
-                    "an end that was reached is still awaited")
+                    "an end that is awaited lies beyond the position")
                 lags.append(
                     TableLag(
                         partition: TablePartition(topic: topic, number: Int32(number)),

@@ -106,7 +106,7 @@ package final class TableReader {
         settings: KafkaClientSettings, topics: [String], from start: TableStart = .beginning,
         timeout: Duration = .seconds(15), now: Now, logger: Logger
     ) throws(KafkaError) {
-        precondition(!topics.isEmpty, "a reader without a topic")
+        precondition(!topics.isEmpty, "a reader has at least one topic")
         self.topics = topics
         self.start = start
         newest = Array(repeating: 0, count: topics.count)
@@ -300,7 +300,7 @@ package final class TableReader {
     private func readAgain(_ topic: Int, _ partition: Int) {
         partitions[topic][partition].isRefused = false
         refusedPartitions -= 1
-        precondition(refusedPartitions >= 0, "more partitions are read again than were refused")
+        precondition(refusedPartitions >= 0, "no more partitions are read again than were refused")
         if refusedPartitions == 0 { repeatRefusalsAt = .distantFuture }
     }
 
@@ -310,7 +310,8 @@ package final class TableReader {
     /// and that comes only to a new assignment.
     private func repeatRefusals(_ now: Now) {
         repeatRefusalsAt = now.monotonic + Self.refusalInterval
-        precondition(refusedPartitions > 0, "a refusal is repeated that nobody has had")
+        precondition(
+            refusedPartitions > 0, "refusals are repeated only while a partition is refused")
         let list = TopicPartitionList()
         for (topic, rows) in partitions.enumerated() {
             let refused = rows.indices.filter { rows[$0].isRefused }
@@ -327,7 +328,9 @@ package final class TableReader {
                         + "\(rows.count) partitions), so the index grows stale: give it READ",
                     suppressed: 0))
         }
-        precondition(list.count == refusedPartitions, "the refused partitions are miscounted")
+        precondition(
+            list.count == refusedPartitions,
+            "the count of refused partitions is that of the rows so marked")
         do throws(RdkafkaError) {
             try session.client.incrementalUnassign(list)
             try session.client.incrementalAssign(list)

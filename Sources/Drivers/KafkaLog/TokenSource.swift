@@ -90,7 +90,7 @@ final class TokenSource: Sendable {
                 failures += 1
             }
             let isDone = state.withLock { state in
-                precondition(state.isServed, "two threads ask for tokens")
+                precondition(state.isServed, "only one thread at a time serves requests for tokens")
                 state.isServed = !state.waiting.isEmpty
                 return !state.isServed
             }

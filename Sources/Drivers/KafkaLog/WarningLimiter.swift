@@ -25,7 +25,7 @@ struct WarningLimiter {
             rows[kind] = (row.reportedAt, row.suppressed + 1)
             return nil
         }
-        assert(row.map { $0.reportedAt <= now } ?? true, "a warning is told before an earlier one")
+        assert(row.map { $0.reportedAt <= now } ?? true, "warnings are told in the order of time")
         rows[kind] = (now, 0)
         return KafkaWarning(
             code: error.code.name, text: error.message, suppressed: row?.suppressed ?? 0)

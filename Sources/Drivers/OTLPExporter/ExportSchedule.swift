@@ -43,7 +43,7 @@ package struct ExportSchedule {
     private static let toldInterval = Duration.seconds(60)
 
     package init(interval: Duration, seed: UInt64, now: MonotonicTime) {
-        precondition(interval > .zero, "metrics are not exported without pause")
+        precondition(interval > .zero, "the interval between exports is above zero")
         self.interval = interval
         random = SplitMix64(seed: seed)
         for signal in ExportSignal.allCases {

@@ -20,7 +20,7 @@ package struct RegistrySettings: Sendable {
     package var unknownLife = Duration.seconds(60)
 
     package init(urls: [String]) {
-        precondition(!urls.isEmpty, "a registry without a URL")
+        precondition(!urls.isEmpty, "a registry has at least one URL")
         self.urls = urls
     }
 

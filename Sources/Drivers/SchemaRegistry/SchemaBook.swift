@@ -144,7 +144,7 @@ struct SchemaBook {
 
     private func wanted(_ schema: SchemaID) -> Wanted {
         guard case .wanted(let wanted) = entries[schema] else {
-            preconditionFailure("a schema that nobody has wanted")
+            preconditionFailure("a schema that is looked up here is still wanted")
         }
         return wanted
     }
@@ -185,7 +185,7 @@ struct SchemaBook {
     /// Enters what came of asking for a schema.
     mutating func ended(_ schema: SchemaID, _ outcome: Outcome, now: MonotonicTime) {
         var wanted = wanted(schema)
-        precondition(wanted.isFetched, "a schema that nobody has fetched")
+        precondition(wanted.isFetched, "only a schema that is being fetched comes to an end")
         wanted.isFetched = false
         fetching -= 1
         if wanted.failures > 0 { retrying -= 1 }
