@@ -23,7 +23,8 @@ package struct ConsumerRestarts: Sendable {
     ///
     /// - Returns: false where that has happened too often, and this worker must end.
     mutating func fenced(now: Now) -> Bool {
-        assert(fencedAt.allSatisfy { $0 <= now.monotonic }, "fencings are told out of order")
+        assert(
+            fencedAt.allSatisfy { $0 <= now.monotonic }, "fencings are told in the order of time")
         fencedAt.removeAll { now.monotonic - $0 >= Self.fencingWindow }
         fencedAt.append(now.monotonic)
         guard fencedAt.count < Self.fencingsMax else { return false }
@@ -43,7 +44,7 @@ package struct ConsumerRestarts: Sendable {
     }
 
     mutating func restarted(now: Now) {
-        precondition(isDue(now: now), "the consumer is opened again before its time")
+        precondition(isDue(now: now), "the consumer is opened again only when that is due")
         isWanted = false
         opensAgainAt = nil
         restartedAt = now.monotonic

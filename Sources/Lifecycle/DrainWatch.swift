@@ -31,8 +31,10 @@ struct DrainWatch: Sendable {
         assert(
             seen.map { $0.handedOver <= figures.handedOver && $0.visited <= figures.visited }
                 ?? true,
-            "a counter of pushes goes back")
-        assert(seen == nil || movedAt <= now.monotonic, "a drain is judged at an earlier time")
+            "the counters of pushes only grow")
+        assert(
+            seen == nil || movedAt <= now.monotonic,
+            "a drain is judged at times that never go back")
         if figures != seen {
             seen = figures
             movedAt = now.monotonic

@@ -50,7 +50,7 @@ package struct IntakeValve: Sendable {
             state = .open
             return .poll
         case .holding(let since):
-            assert(since <= now, "the valve is asked at an earlier time")
+            assert(since <= now, "the valve is asked at times that never go back")
             guard now - since >= holdMax else { return .hold }
             state = .paused
             return .pause

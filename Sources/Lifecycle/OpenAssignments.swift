@@ -19,7 +19,7 @@ package struct OpenAssignments: Sendable {
         deferred += newDeferred
         assert(
             Set((events + deferred).map(\.ordinal)).count == events.count + deferred.count,
-            "a partition is assigned twice")
+            "a partition is assigned at most once")
     }
 
     /// Returns those of `ids` that were open: an assignment is closed once, whoever says so first.
@@ -30,7 +30,7 @@ package struct OpenAssignments: Sendable {
         deferred.removeAll(where: closed.contains)
         assert(
             before - closed.count == events.count + deferred.count,
-            "an assignment is closed twice, or is of two topics")
+            "each open assignment stands once, under one topic")
         return closed
     }
 }

@@ -24,7 +24,9 @@ package struct DrainFacts: Sendable {
     }
 
     func state(of id: AssignmentID) -> DrainState {
-        guard let state = states[id] else { preconditionFailure("nothing is known of \(id)") }
+        guard let state = states[id] else {
+            preconditionFailure("a partition that is asked about is among those wanted back: \(id)")
+        }
         return state
     }
 }
@@ -47,8 +49,8 @@ struct RevokeDrain: Sendable {
     private var watch = DrainWatch()
 
     init(_ partitions: [AssignmentID], deadline: MonotonicTime) {
-        precondition(!partitions.isEmpty, "the group wants back no partition")
-        assert(Set(partitions).count == partitions.count, "a partition is wanted back twice")
+        precondition(!partitions.isEmpty, "the group wants back at least one partition")
+        assert(Set(partitions).count == partitions.count, "each partition is wanted back once")
         self.partitions = partitions
         self.deadline = deadline
     }
@@ -61,7 +63,7 @@ struct RevokeDrain: Sendable {
     }
 
     mutating func isOver(_ facts: DrainFacts, now: Now) -> Bool {
-        assert(!partitions.isEmpty, "a drain of partitions that were lost goes on")
+        assert(!partitions.isEmpty, "a drain goes on only while it has partitions")
         let isUseless = watch.isOver(facts.load, facts.counters, now: now)
         if deadline <= now.monotonic { return true }
         return partitions.allSatisfy { id in

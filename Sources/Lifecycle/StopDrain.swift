@@ -25,7 +25,7 @@ struct StopDrain: Sendable {
     }
 
     init(restsUntil: MonotonicTime, deadline: MonotonicTime) {
-        precondition(restsUntil <= deadline, "a push may rest until after the stop")
+        precondition(restsUntil <= deadline, "pushes rest at most until the stop's deadline")
         self.restsUntil = restsUntil
         self.deadline = deadline
     }

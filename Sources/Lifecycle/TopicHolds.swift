@@ -44,7 +44,8 @@ package struct TopicHolds: Sendable {
 
     /// What operators have paused now, by topic.
     package mutating func pausedTopics(_ paused: [Bool]) {
-        precondition(paused.count == self.paused.count, "a topic that nobody reads is paused")
+        precondition(
+            paused.count == self.paused.count, "there is one value for each topic that is read")
         self.paused = paused
     }
 

@@ -31,7 +31,8 @@ package struct WorkerLifecycle: Sendable {
 
     /// - Parameter drainMax: how long partitions that are given back may keep their group waiting.
     package init(drainMax: Duration, now: Now) {
-        precondition(drainMax > .zero, "a drain without time gives back what has not ended")
+        precondition(
+            drainMax > .zero, "a drain has more than no time, so that what it gives back can end")
         self.drainMax = drainMax
         startedAt = now.monotonic
         schedule = TurnSchedule(now: now)
@@ -114,7 +115,7 @@ package struct WorkerLifecycle: Sendable {
     /// The group wants these partitions back and waits; what can end soon may still end.
     package mutating func revoking(_ ids: [AssignmentID], now: Now) {
         assert(revoke == nil, "the group waits for one answer at a time")
-        assert(ids.allSatisfy(open.contains), "the group wants back what is not ours")
+        assert(ids.allSatisfy(open.contains), "the group wants back only partitions that are open")
         revoke = RevokeDrain(ids, deadline: now.monotonic + drainMax)
     }
 
@@ -140,7 +141,7 @@ package struct WorkerLifecycle: Sendable {
     ///
     /// - Parameter patience: how long the stop may wait for what can end.
     package mutating func stopRequested(patience: Duration, now: Now) -> [LifecycleAction] {
-        precondition(patience >= .zero, "a stop that is over before it begins")
+        precondition(patience >= .zero, "the patience of a stop is at least zero")
         guard stop == nil else { return [] }
         stop = StopDrain(
             restsUntil: now.monotonic + min(patience, drainMax),
@@ -165,7 +166,8 @@ package struct WorkerLifecycle: Sendable {
         }
         // While the events are paused the poll brings none, and must go on all the same.
         let limit = valve.isPaused ? TurnBudget.events : min(TurnBudget.events, room.events)
-        precondition(limit > 0, "a poll for no record answers no rebalance")
+        precondition(
+            limit > 0, "a poll's limit is above 0: a poll for no record answers no rebalance")
         return PollPlan(actions: actions, limit: limit)
     }
 
@@ -177,9 +179,9 @@ package struct WorkerLifecycle: Sendable {
     /// - Parameter facts: nil unless `isDraining`.
     package mutating func advance(_ facts: DrainFacts?, now: Now) -> [LifecycleAction] {
         guard end == nil else { return [] }
-        assert(isDraining || facts == nil, "facts of a drain that is not under way")
+        assert(isDraining || facts == nil, "there are facts of a drain only while one is under way")
         guard isDraining else { return restartIfDue(now: now) }
-        guard let facts else { preconditionFailure("a drain needs facts") }
+        guard let facts else { preconditionFailure("a drain that is under way always has facts") }
         var actions: [LifecycleAction] = []
         if revoke?.isOver(facts, now: now) == true, let drained = revoke {
             revoke = nil
@@ -209,7 +211,7 @@ package struct IntakeRoom: Sendable {
     package var isHalfFree: Bool
 
     package init(events: Int, isHalfFree: Bool) {
-        precondition(events >= 0, "there is room for events or for none")
+        precondition(events >= 0, "the room for events is at least 0")
         self.events = events
         self.isHalfFree = isHalfFree
     }
