@@ -16,7 +16,8 @@ extension Audience {
     ///
     /// - Parameter hashes: results of `hash`, at most `prefetchMax` of them.
     package func prefetch(subjects hashes: [UInt64]) {
-        precondition(hashes.count <= Self.prefetchMax, "more than the cache keeps")
+        precondition(
+            hashes.count <= Self.prefetchMax, "no more rows are fetched ahead than the cache keeps")
         for hash in hashes { subjects.prefetchSlot(hash: hash) }
         withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Self.prefetchMax) { rows in
             for position in hashes.indices {

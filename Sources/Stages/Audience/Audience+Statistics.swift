@@ -65,11 +65,14 @@ extension Audience {
             guard subject != Subscription.noSubject else { return }
             listed += 1
             let named = subjects.subscription(subject, at: Int(subscription.position))
-            precondition(named == row, "a row is not where it says it is listed")
+            precondition(
+                named == row, "a row is listed by its subject at the position that it names")
         }
         var entries = 0
         subjects.forEach { subject in entries += subjects.count(subject) }
-        precondition(entries == listed, "\(entries) entries for \(listed) rows")
+        precondition(
+            entries == listed,
+            "each entry of a list is a row that has a subject: \(entries) of \(listed)")
         registrations.checkInvariants()
         subjects.checkInvariants()
         tokens.checkInvariants(references: references)

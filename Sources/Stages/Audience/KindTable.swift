@@ -183,14 +183,24 @@ struct KindTable: ~Copyable, Sendable {
             let app = AppID(rawValue: UInt16(row >> 16))
             let kind = KindID(rawValue: UInt16(truncatingIfNeeded: row))
             let held = expected[app]?[kind] ?? 0
-            precondition(find(app, name(of: kind, in: app)) == kind, "a kind cannot be found")
-            precondition(Int(rows[Int(row)].references) == held, "a kind is miscounted")
-            precondition(held > 0 || rows[Int(row)].isListedUnused, "a kind is kept too long")
-            precondition(rows[Int(row)].isListedUnused == unused.contains(row))
+            precondition(
+                find(app, name(of: kind, in: app)) == kind, "a kind is found by its app and name")
+            precondition(
+                Int(rows[Int(row)].references) == held,
+                "a kind's count of references is that of the rows that have it")
+            precondition(
+                held > 0 || rows[Int(row)].isListedUnused,
+                "a kind without a row is listed as unused")
+            precondition(
+                rows[Int(row)].isListedUnused == unused.contains(row),
+                "a kind says that it is listed as unused exactly when it is")
             if held > 0 { found += 1 }
         }
-        precondition(found == expected.values.reduce(0) { $0 + $1.count }, "a kind is lost")
-        precondition(apps.reduce(0) { $0 + $1.count } == count, "kinds are miscounted")
+        precondition(
+            found == expected.values.reduce(0) { $0 + $1.count },
+            "each kind that a row has is in the index")
+        precondition(
+            apps.reduce(0) { $0 + $1.count } == count, "the count of kinds is that of all apps")
     }
 
     static func row(_ app: AppID, _ kind: KindID) -> UInt32 {

@@ -160,14 +160,16 @@ struct RegistrationTable: ~Copyable, Sendable {
         index.checkInvariants()
         var found = 0
         index.forEach { block in
-            precondition(count(block) > 0, "an empty registration is kept")
+            precondition(count(block) > 0, "a registration that is kept has at least one row")
             found += count(block)
             for offset in 1..<count(block) {
                 let before = blocks[row(block, offset - 1), as: Subscription.self]
                 let after = blocks[row(block, offset), as: Subscription.self]
-                precondition(Subscription.precedes(before, after), "a block is not sorted")
+                precondition(Subscription.precedes(before, after), "the rows of a block are sorted")
             }
         }
-        precondition(found == rows, "\(rows) rows counted, \(found) found")
+        precondition(
+            found == rows,
+            "the count of rows is that of all blocks: \(rows) counted, \(found) found")
     }
 }

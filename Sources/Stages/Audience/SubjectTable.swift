@@ -173,7 +173,7 @@ struct SubjectTable: ~Copyable, Sendable {
     /// The subscription at a position below `count`.
     func subscription(_ subject: SubjectID, at position: Int) -> UInt32 {
         let header = records[subject.rawValue, as: Header.self]
-        precondition(position < Int(header.count), "no such entry")
+        precondition(position < Int(header.count), "a position lies below the list's count")
         return header.sizeClass.isInline
             ? header.list : lists[header.list, offset: 4 * position, as: UInt32.self]
     }
@@ -253,15 +253,21 @@ struct SubjectTable: ~Copyable, Sendable {
             let (app, bytes) = (app(of: subject), bytes(of: subject))
             let known = find(
                 app, bytes, header.scope, hash: hash(app, bytes, header.scope))
-            precondition(known == subject, "a subject cannot be found")
-            precondition(header.count > 0 || header.hasCursor, "a subject is kept too long")
-            precondition(Int(header.count) <= header.sizeClass.capacity, "a list overflows")
+            precondition(known == subject, "a subject is found by its app, bytes and scope")
+            precondition(
+                header.count > 0 || header.hasCursor,
+                "a subject is kept only while it has an entry or a cursor")
+            precondition(
+                Int(header.count) <= header.sizeClass.capacity,
+                "a list has no more entries than its size class holds")
             if header.scope == .subject {
                 entries += Int(header.count)
                 found += 1
             }
         }
-        precondition(entries == subscriptions && found == subjects, "miscounted")
+        precondition(
+            entries == subscriptions && found == subjects,
+            "the counts of entries and subjects are those found in the index")
     }
 
     func hash(

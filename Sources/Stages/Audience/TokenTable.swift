@@ -284,18 +284,28 @@ struct TokenTable: ~Copyable, Sendable {
         index.forEach { row in
             let token = TokenID(rawValue: row)
             let header = records[row, as: Header.self]
-            precondition(find(route: route(of: token), bytes: bytes(of: token)) == token)
-            precondition(Int(header.references) == expected[row, default: 0])
-            precondition(header.references > 0 || header.suppression > 0 || header.isMarked)
-            precondition(header.isMarked == removed.contains(row))
+            precondition(
+                find(route: route(of: token), bytes: bytes(of: token)) == token,
+                "a token is found by its route and bytes")
+            precondition(
+                Int(header.references) == expected[row, default: 0],
+                "a token's count of references is that of the rows that name it")
+            precondition(
+                header.references > 0 || header.suppression > 0 || header.isMarked,
+                "a token is kept only while it is referred to, suppressed or marked")
+            precondition(
+                header.isMarked == removed.contains(row),
+                "a token is marked exactly while it is listed as removed")
             if header.references > 0 { held[Int(header.route)] += 1 }
             if header.suppression > 0 { judged += 1 }
         }
-        precondition(held == counts, "the tokens of a route are miscounted")
+        precondition(
+            held == counts, "a route's count of tokens is that of its tokens with a reference")
         precondition(
             held.reduce(0, +) == count && expected.count == count,
-            "a token is lost or kept too long")
-        precondition(judged == suppressionRows.count, "a suppression is lost")
+            "the tokens with a reference are exactly those that a row names")
+        precondition(
+            judged == suppressionRows.count, "each suppression is that of a token in the index")
     }
 
     func hash(route: RouteID, bytes: UnsafeRawBufferPointer) -> UInt64 {

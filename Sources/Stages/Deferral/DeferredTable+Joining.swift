@@ -33,7 +33,7 @@ extension DeferredTable {
 
     /// An event has joined the row that expires later. Its record says so when it is written next.
     package mutating func prolong(_ row: UInt32, until time: MonotonicTime) {
-        precondition(rows[Int(row)].state == .waiting, "only what waits answers for others")
+        precondition(rows[Int(row)].state == .waiting, "only a row that waits answers for others")
         rows[Int(row)].content.push.expiresAt = max(rows[Int(row)].content.push.expiresAt, time)
     }
 }

@@ -74,7 +74,7 @@ extension DeferredTable {
     package mutating func announce(
         _ row: UInt32, until time: MonotonicTime, now: MonotonicTime
     ) {
-        precondition(rows[Int(row)].state == .ready, "only what is ready may be sent")
+        precondition(rows[Int(row)].state == .ready, "only a row that is ready may be sent")
         leave(row)
         rows[Int(row)].state = .announcing
         rows[Int(row)].announcedAt = now

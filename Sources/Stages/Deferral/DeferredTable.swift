@@ -369,7 +369,8 @@ package struct DeferredTable: ~Copyable {
     /// Somebody else ended the row. The push that has its claim goes on; when the claim is back, the
     /// row is removed without a tombstone.
     package mutating func revoke(_ row: UInt32) {
-        precondition(isTaken(row), "a row that has its claim is removed instead")
+        precondition(
+            isTaken(row), "a row is revoked only while a push has its claim; else it is removed")
         rows[Int(row)].isRevoked = true
     }
 
@@ -473,7 +474,7 @@ package struct DeferredTable: ~Copyable {
     /// Removes a row that has its own claim. Its tombstone was read, so none needs to be written.
     package mutating func forget(_ row: UInt32, _ tracker: inout OffsetTracker) {
         let claim = rows[Int(row)].claim
-        precondition(!isTaken(row), "a push has the claim")
+        precondition(!isTaken(row), "a row is forgotten only while no push has its claim")
         remove(row)
         tracker.release(claim)
         _ = tracker.takeEndedRows()
@@ -607,21 +608,36 @@ extension DeferredTable {
             guard row.state != .free else { continue }
             if row.content.isSent { sent += 1 } else { owed[route] += 1 }
             if row.isHeldBack { heldBack += 1 }
-            precondition(self.row(of: row.claim) == UInt32(number), "a claim names another row")
+            precondition(
+                self.row(of: row.claim) == UInt32(number),
+                "the row that a claim names is the row that has it")
         }
-        precondition(counts[.free, default: 0] == free.count + 1, "a free row is not on the list")
-        precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")
-        precondition(counts[.ready, default: 0] == readyCount, "the ready rows miscount")
-        precondition(counts[.taken, default: 0] == takenCount, "the taken rows miscount")
-        precondition(counts[.announcing, default: 0] == announcingCount, "announcements miscount")
+        precondition(
+            counts[.free, default: 0] == free.count + 1,
+            "every free row but row 0 is on the list of free rows")
+        precondition(
+            counts[.waiting, default: 0] == waiting.count, "the heap has exactly the waiting rows")
+        precondition(
+            counts[.ready, default: 0] == readyCount,
+            "the count of ready rows is that of the rows in that state")
+        precondition(
+            counts[.taken, default: 0] == takenCount,
+            "the count of taken rows is that of the rows in that state")
+        precondition(
+            counts[.announcing, default: 0] == announcingCount,
+            "the count of announcing rows is that of the rows in that state")
         precondition(
             overstatedRows.allSatisfy { rows[Int($0)].state != .free },
-            "a row that is gone announces a push")
-        precondition(announced == announcedCounts, "the announced rows miscount")
-        precondition(sent == sentCount, "the rows that owe nothing miscount")
-        precondition(heldBack == heldBackCount, "the rows that are held back miscount")
-        precondition(owed == owedCounts, "the rows that owe a push miscount")
-        precondition(index.count == count, "the index miscounts")
+            "a row that is overstated is in use")
+        precondition(
+            announced == announcedCounts, "a route's count of announced pushes is that of its rows")
+        precondition(
+            sent == sentCount, "the count of rows that are sent is that of the rows so marked")
+        precondition(
+            heldBack == heldBackCount, "the count of rows held back is that of the rows so marked")
+        precondition(
+            owed == owedCounts, "a route's count of owed pushes is that of its rows not sent")
+        precondition(index.count == count, "the index has each row once")
         waiting.checkInvariants()
         index.checkInvariants()
         bodies.checkInvariants()

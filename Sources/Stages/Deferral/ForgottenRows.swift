@@ -117,11 +117,11 @@ package struct ForgottenRows: Sendable {
     package func checkInvariants() {
         precondition(
             entries.values.reduce(0) { $0 + $1.records } == count,
-            "the forgotten records miscount")
+            "the count of records is that of all entries")
         for entry in entries.values {
             precondition(
                 entry.left.map { entry.isReread && $0.first >= entry.first } ?? true,
-                "a reading has left what stands before it")
+                "what a reading has left lies in what is read again, not before it")
         }
     }
 }

@@ -56,7 +56,7 @@ package struct PayloadEnds {
 
     package func checkInvariants() {
         let sum = ends[first...].reduce(0) { $0 + Self.bytes(of: $1) }
-        precondition(sum == bytes, "the bytes of the tombstones that wait are miscounted")
-        precondition(bytes <= bytesMax, "more bytes of tombstones than may wait")
+        precondition(sum == bytes, "the count of bytes is that of the tombstones that wait")
+        precondition(bytes <= bytesMax, "the tombstones that wait have at most bytesMax bytes")
     }
 }

@@ -183,12 +183,13 @@ extension PayloadOrder {
         var listed = 0
         var row = oldest
         while row != Self.none {
-            precondition(find(rows[Int(row)].hash) == row, "a key is not in the index")
+            precondition(find(rows[Int(row)].hash) == row, "a listed key is found in the index")
             listed += 1
             row = rows[Int(row)].next
         }
-        precondition(listed == count && index.count == count, "the keys miscount")
-        precondition(count <= rowsMax, "more keys than there may be")
+        precondition(
+            listed == count && index.count == count, "the list and the index have each key once")
+        precondition(count <= rowsMax, "there are at most rowsMax keys")
         index.checkInvariants()
     }
 }

@@ -36,7 +36,7 @@ extension CircuitBreakers {
 
     /// Adopts other rates of the same limits.
     package mutating func adopt(rates: [Double], now: MonotonicTime) {
-        precondition(rates.count == quotas.count - 2, "a rate for another limit")
+        precondition(rates.count == quotas.count - 2, "there is one rate for each limit")
         for (limit, rate) in rates.enumerated() {
             quotas[SendingQuota.noneRow + 1 + limit].adopt(rate: rate, now: now)
         }

@@ -180,12 +180,12 @@ package struct CircuitBreakers: ~Copyable {
         let row = Int(route.rawValue)
         routes[row].inFlight -= 1
         if routes[row].quota != SendingQuota.unlimitedRow { spend(-1, of: routes[row].quota) }
-        assert(routes[row].inFlight >= 0, "a push that was never taken")
+        assert(routes[row].inFlight >= 0, "a push that is not sent was taken before")
     }
 
     /// The pool's pushes that were taken have been handed over, `count` of them.
     package mutating func handedOver(_ count: Int, of pool: PoolID, now: MonotonicTime) {
-        assert(count >= 0, "a negative number of pushes was handed over")
+        assert(count >= 0, "the number of pushes handed over is at least 0")
         let row = Int(pool.rawValue)
         pools[row].inFlight += count
         if count > 0 { pools[row].lastHandedOverAt = now }
@@ -206,7 +206,7 @@ package struct CircuitBreakers: ~Copyable {
         pools[pool].inFlight -= 1
         assert(
             pools[pool].inFlight >= 0 && routes[row].inFlight >= 0,
-            "more pushes came back than went")
+            "no more pushes come back than were handed over")
         pools[pool].accepted &+= 1
         pools[pool].breaker.recovered()
         _ = pools[pool].health.received(.healthy, of: token, now: now)
@@ -220,7 +220,7 @@ package struct CircuitBreakers: ~Copyable {
         pools[pool].inFlight -= 1
         assert(
             pools[pool].inFlight >= 0 && routes[row].inFlight >= 0,
-            "more pushes came back than went")
+            "no more pushes come back than were handed over")
     }
 }
 
@@ -230,11 +230,15 @@ extension CircuitBreakers {
             let inFlight = routes.reduce(0) {
                 Int($1.pool.rawValue) == number ? $0 + $1.inFlight : $0
             }
-            precondition(inFlight == pool.inFlight, "pool \(number) miscounts what is in flight")
+            precondition(
+                inFlight == pool.inFlight,
+                "what is in flight in pool \(number) is the sum of its routes")
         }
-        precondition(routes.allSatisfy { $0.inFlight >= 0 }, "more pushes came back than went")
+        precondition(
+            routes.allSatisfy { $0.inFlight >= 0 },
+            "no more pushes come back than were handed over")
         precondition(
             hasTokenFaults == pools.contains { !$0.tokenHealth.isEmpty },
-            "the tokens with a fault are miscounted")
+            "hasTokenFaults says whether any pool has tokens with a fault")
     }
 }

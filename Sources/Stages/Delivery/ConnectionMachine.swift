@@ -54,7 +54,7 @@ package struct ConnectionMachine: Sendable {
 
     /// - Parameter jitter: 0…1; spreads the ages at which connections are replaced.
     package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
-        assert((0...1).contains(jitter), "a jitter beyond a tenth of the age")
+        assert((0...1).contains(jitter), "the jitter is from 0 to 1")
         self.limits = limits
         startedAt = now
         heardAt = now
@@ -90,8 +90,11 @@ package struct ConnectionMachine: Sendable {
     }
 
     package mutating func streamsOpened(_ count: Int) {
-        assert(phase == .warming || phase == .open, "streams are opened in phase \(phase)")
-        assert(count >= 0 && count <= streamsFree, "more streams than the server allows")
+        assert(
+            phase == .warming || phase == .open,
+            "streams are opened only while warming or open, not in phase \(phase)")
+        assert(
+            count >= 0 && count <= streamsFree, "no more streams are opened than the server allows")
         streamsInFlight &+= count
     }
 
@@ -100,15 +103,17 @@ package struct ConnectionMachine: Sendable {
     ///   - authenticated: how many of those had no status 403: the provider token is accepted.
     package mutating func streamsEnded(_ count: Int, answered: Int, authenticated: Int) {
         streamsInFlight &-= count
-        assert(streamsInFlight >= 0, "more streams end than were opened")
-        assert(authenticated <= answered && answered <= count, "more answers than streams")
+        assert(streamsInFlight >= 0, "no more streams end than were opened")
+        assert(
+            authenticated <= answered && answered <= count,
+            "of the streams that end some are answered, of these some authenticated")
         if answered > 0 { timeoutsInARow = 0 }
         if authenticated > 0, phase == .warming { phase = .open }
     }
 
     package mutating func streamTimedOut() {
         streamsInFlight &-= 1
-        assert(streamsInFlight >= 0, "more streams time out than were opened")
+        assert(streamsInFlight >= 0, "no more streams time out than were opened")
         timeoutsInARow += 1
     }
 

@@ -24,12 +24,12 @@ package struct PatientShare: BitwiseCopyable, Sendable {
 
     /// - Parameter isWaitedFor: whether patient pushes wait meanwhile.
     package mutating func promptWent(_ count: Int, isWaitedFor: Bool) {
-        assert(count >= 0, "pushes go or none")
+        assert(count >= 0, "the number of pushes is at least 0")
         passed = isWaitedFor ? min(passed + count, Self.owedMax * Self.promptForEach) : 0
     }
 
     package mutating func patientWent(_ count: Int) {
-        assert(count >= 0, "pushes go or none")
+        assert(count >= 0, "the number of pushes is at least 0")
         passed = max(0, passed - count * Self.promptForEach)
     }
 

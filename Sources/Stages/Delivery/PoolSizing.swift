@@ -95,8 +95,10 @@ package struct PoolSizing: Sendable {
 
     /// A turn has ended. Its load lasts until the end of the next one.
     package mutating func turned(_ load: Load, at now: MonotonicTime) {
-        assert(now >= lastAt, "a turn ended before the last one")
-        assert(bounds.contains(wanted), "a pool has as many connections as it may")
+        assert(now >= lastAt, "turns end in the order of time")
+        assert(
+            bounds.contains(wanted),
+            "the number of connections wanted lies within the pool's bounds")
         if last.isSaturated { saturated += now - lastAt }
         last = load
         lastAt = now

@@ -57,7 +57,8 @@ package struct ProviderTokenSchedule: Sendable {
 
     package mutating func minted(at now: Now) {
         precondition(
-            mintedAt.map { now.monotonic >= $0.monotonic } ?? true, "minted before the last one")
+            mintedAt.map { now.monotonic >= $0.monotonic } ?? true,
+            "a token is minted no earlier than the one before")
         mintedAt = now
     }
 }
@@ -98,7 +99,7 @@ package struct ShownProviderTokens: Hashable, Sendable {
         guard shown!.latest != generation else { return }
         precondition(
             shown!.key == key && generation > shown!.latest,
-            "a connection is shown one key, and its tokens in turn")
+            "a connection is shown the tokens of one key, in their order")
         shown!.latest = generation
         shown!.at = now
     }

@@ -50,7 +50,9 @@ package struct PushSlab: @unchecked Sendable {
 
     /// Never freed: one per worker, for its whole life.
     package init(slots: Int) {
-        precondition(slots > 0 && slots < Int(PushSlot.max), "a slot is named by 32 bits")
+        precondition(
+            slots > 0 && slots < Int(PushSlot.max),
+            "there is at least one slot, and 32 bits number all of them")
         self.slots = slots
         pushes = .allocate(capacity: slots)
         pushes.initialize(repeating: WirePush(), count: slots)
@@ -66,14 +68,14 @@ package struct PushSlab: @unchecked Sendable {
     // instructions per push.
     @inlinable
     package func push(_ slot: PushSlot) -> UnsafeMutablePointer<WirePush> {
-        assert(Int(slot) < slots, "no such slot")
+        assert(Int(slot) < slots, "a slot's number lies below the count of slots")
         return pushes + Int(slot)
     }
 
     /// The memory for a token of at most `inlineTokenBytes`.
     @inlinable
     package func inlineToken(_ slot: PushSlot) -> UnsafeMutablePointer<UInt8> {
-        assert(Int(slot) < slots, "no such slot")
+        assert(Int(slot) < slots, "a slot's number lies below the count of slots")
         return tokens + Int(slot) &* Self.inlineTokenBytes
     }
 
@@ -82,7 +84,7 @@ package struct PushSlab: @unchecked Sendable {
         let push = push(slot)
         assert(
             push.pointee.longToken != nil || push.pointee.tokenBytes <= Self.inlineTokenBytes,
-            "a long token has no memory of its own")
+            "a long token has memory of its own")
         return UnsafeBufferPointer(
             start: push.pointee.longToken ?? UnsafePointer(inlineToken(slot)),
             count: Int(push.pointee.tokenBytes))

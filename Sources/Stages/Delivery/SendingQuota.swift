@@ -23,7 +23,7 @@ struct SendingQuota {
 
     /// - Parameter rate: pushes a second, above 0.
     init(rate: Double, now: MonotonicTime) {
-        precondition(rate > 0, "a limit of nothing is a pause")
+        precondition(rate > 0, "a limit's rate is above 0: one of 0 is a pause")
         self.rate = rate
         left = 1
         earnedAt = now

@@ -46,7 +46,7 @@ package struct TokenHealth: Sendable {
             }
             return
         }
-        assert(accepted >= fault.accepted, "what a pool has had accepted only grows")
+        assert(accepted >= fault.accepted, "a pool's count of accepted pushes only grows")
         if accepted > fault.accepted {
             let wait = backoff.delay(attempt: fault.strikes, random: &random)
             fault.heldUntil = max(fault.heldUntil, now + wait)

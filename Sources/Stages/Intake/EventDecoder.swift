@@ -388,7 +388,8 @@ package struct EventDecoder: ~Copyable {
     ) throws(UnreadableRecord) -> Event {
         guard let app = bindings[record.binding].app else { throw Self.missingApp }
         assert(
-            RecordLimits.subjectBytes.contains(subject.count), "a subject that none can register")
+            RecordLimits.subjectBytes.contains(subject.count),
+            "a subject has a length that a registration may have")
         let time = Self.recordTime(record, now)
         let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
         var event = Event(
@@ -473,7 +474,7 @@ package struct EventDecoder: ~Copyable {
         event.id = fields.id
         event.traceparent = fields.traceparent
         event.isPlain = fields.isPlain && isWhole && bindings[binding].isPlain
-        assert(Self.isInBounds(event), "a decoded event breaks a bound of its format")
+        assert(Self.isInBounds(event), "a decoded event keeps the bounds of its format")
         return event
     }
 

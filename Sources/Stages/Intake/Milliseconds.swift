@@ -10,7 +10,7 @@ struct Milliseconds {
 
     init(count: Int64) { self.count = count }
     init(_ duration: Duration) {
-        assert(duration > .zero, "an event that is over before it happens")
+        assert(duration > .zero, "a duration in an event is above zero")
         count = duration.nanoseconds / 1_000_000
     }
 

@@ -71,7 +71,9 @@ struct SubjectComposer: ~Copyable {
                 throw Self.tooLong
             }
         }
-        assert(composed.bytes.count > start, "a template without a part that says something")
+        assert(
+            composed.bytes.count > start,
+            "a subject composed from a template has at least one byte")
         return UnsafeRawBufferPointer(rebasing: composed.bytes[start...])
     }
 

@@ -61,7 +61,7 @@ package struct SubjectTemplate: Sendable, Hashable {
         guard parts.contains(where: { if case .literal = $0 { false } else { true } }) else {
             throw SubjectTemplateError(.constant, position: 0)
         }
-        assert(!parts.contains(.literal([])), "a part that says nothing")
+        assert(!parts.contains(.literal([])), "a template's literals are not empty")
         self.parts = parts
     }
 

@@ -125,7 +125,7 @@ package struct OffsetTracker: ~Copyable {
     private mutating func open(_ assignment: Assignment) {
         let ordinal = Int(assignment.id.ordinal)
         while slots.count <= ordinal { slots.append(Self.none) }
-        precondition(slots[ordinal] == Self.none, "assigned twice")
+        precondition(slots[ordinal] == Self.none, "a partition is assigned at most once at a time")
         let window = GraceWindow(startOffset: assignment.nextOffset)
         if let slot = freeSlots.popLast() {
             assignments[Int(slot)] = assignment
@@ -159,7 +159,7 @@ package struct OffsetTracker: ~Copyable {
 
     private func slot(of id: AssignmentID) -> Int {
         guard let slot = openSlot(of: id) else {
-            preconditionFailure("an assignment that is not ours: \(id)")
+            preconditionFailure("an assignment that is named is ours: \(id)")
         }
         return slot
     }
@@ -179,7 +179,8 @@ package struct OffsetTracker: ~Copyable {
     ) -> RecordPosition {
         let slot = slot(of: id)
         let assignment = assignments[slot]
-        precondition(offset >= assignment.nextOffset, "offset \(offset) read twice")
+        precondition(
+            offset >= assignment.nextOffset, "each offset is read once, in order: \(offset)")
         assignments[slot].nextOffset = offset + 1
         assignments[slot].readAt = now
         graceWindows[slot].received(nextOffset: offset + 1, now: now)
@@ -266,8 +267,8 @@ package struct OffsetTracker: ~Copyable {
     /// Claims a table's row, with one reference. Offsets may come in any order.
     package mutating func claimRow(_ id: AssignmentID, offset: Int64) -> OffsetClaim {
         let slot = slot(of: id)
-        precondition(assignments[slot].isTable, "only a table has rows")
-        precondition(endedRows.isEmpty, "rows that have ended must be taken first")
+        precondition(assignments[slot].isTable, "only a table has rows to claim")
+        precondition(endedRows.isEmpty, "rows that have ended are taken before another is claimed")
         assignments[slot].nextOffset = max(offset + 1, assignments[slot].nextOffset)
         return append(to: .events, of: slot, offset: offset, readAt: assignments[slot].readAt)
     }
@@ -316,14 +317,16 @@ package struct OffsetTracker: ~Copyable {
 
     /// Adds a reference to a claim that has at least one.
     package mutating func retain(_ claim: OffsetClaim) {
-        precondition(claims[Int(claim.id.rawValue)].references > 0, "retained after its end")
+        precondition(
+            claims[Int(claim.id.rawValue)].references > 0,
+            "a claim is retained only while it has a reference")
         claims[Int(claim.id.rawValue)].references += 1
     }
 
     /// Gives a reference back.
     package mutating func release(_ claim: OffsetClaim) {
         let row = Int(claim.id.rawValue)
-        precondition(claims[row].references > 0, "released more often than claimed")
+        precondition(claims[row].references > 0, "each reference to a claim is given back once")
         claims[row].references -= 1
         guard claims[row].references == 0 else { return }
         let assignment = assignments[Int(claims[row].slot)]
@@ -349,7 +352,7 @@ package struct OffsetTracker: ~Copyable {
     /// what the event asks for has ended.
     package mutating func split(_ claim: OffsetClaim, part: UInt16) -> OffsetClaim {
         let row = Int(claim.id.rawValue)
-        precondition(claims[row].references > 0, "split after its end")
+        precondition(claims[row].references > 0, "a claim is split only while it has a reference")
         var entry = claims[row]
         entry.references = 1
         entry.part = part
@@ -459,15 +462,18 @@ extension OffsetTracker {
             let assignment = assignments[slot]
             let events = checkList(assignment.events, of: slot)
             let late = checkList(assignment.late, of: slot)
-            precondition(events + late == assignment.claims, "\(assignment.id) miscounts claims")
+            precondition(
+                events + late == assignment.claims,
+                "the count of claims is that of both lists: \(assignment.id)")
             listed += events + late
             precondition(
-                assignment.isOpen || assignment.claims > 0, "\(assignment.id) is over, and kept")
+                assignment.isOpen || assignment.claims > 0,
+                "an assignment that is over is kept only for claims: \(assignment.id)")
             precondition(
                 (openSlot(of: assignment.id) == slot) == assignment.isOpen,
-                "an assignment must be found exactly while it is open")
+                "an assignment is found exactly while it is open")
         }
-        precondition(listed == claimCount, "a claim stands in no list")
+        precondition(listed == claimCount, "each claim stands in one list")
     }
 
     private func checkList(_ ends: Assignment.Ends, of slot: Int) -> Int {
@@ -476,19 +482,24 @@ extension OffsetTracker {
         var previous = Self.none
         while row != Self.none {
             let entry = claims[Int(row)]
-            precondition(entry.references > 0, "a claim without a reference is still listed")
-            precondition(entry.slot == UInt32(slot), "a claim stands in another list")
-            precondition(entry.previous == previous, "broken back link")
+            precondition(entry.references > 0, "a listed claim has a reference")
             precondition(
-                entry.offset < assignments[slot].nextOffset, "holds an offset not yet read")
+                entry.slot == UInt32(slot), "a claim names the assignment whose list it stands in")
+            precondition(
+                entry.previous == previous, "a claim's back link names the list entry before it")
+            precondition(
+                entry.offset < assignments[slot].nextOffset,
+                "a claim holds an offset that was read")
             if previous != Self.none, !assignments[slot].isTable {
-                precondition(claims[Int(previous)].offset <= entry.offset, "out of order")
+                precondition(
+                    claims[Int(previous)].offset <= entry.offset,
+                    "a list's claims are in the order of their offsets")
             }
             previous = row
             row = entry.next
             count += 1
         }
-        precondition(previous == ends.tail, "the tail is not the last")
+        precondition(previous == ends.tail, "a list's tail is the last of its entries")
         return count
     }
 }

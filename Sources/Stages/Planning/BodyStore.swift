@@ -131,7 +131,8 @@ package struct BodyStore: ~Copyable {
 
     package mutating func retain(_ id: BodyID) {
         guard id != .none else { return }
-        precondition(rows[Int(id.rawValue)].users > 0, "a body used after its end")
+        precondition(
+            rows[Int(id.rawValue)].users > 0, "a body is retained only while it has a user")
         rows[Int(id.rawValue)].users += 1
     }
 
@@ -141,7 +142,7 @@ package struct BodyStore: ~Copyable {
 
     private mutating func releaseRow(_ id: BodyID) {
         let index = Int(id.rawValue)
-        precondition(rows[index].users > 0, "a body released more often than used")
+        precondition(rows[index].users > 0, "each use of a body is given back once")
         rows[index].users -= 1
         guard rows[index].users == 0 else { return }
         count(-rows[index].bytes, of: rows[index].origin)
@@ -177,7 +178,8 @@ package struct BodyStore: ~Copyable {
     /// The payload's event is about this subject, perhaps among others.
     /// - Parameter subject: 1 to 256 bytes.
     package mutating func add(subject: UnsafeRawBufferPointer, to id: BodyID) {
-        precondition((1...256).contains(subject.count), "a subject of \(subject.count) bytes")
+        precondition(
+            (1...256).contains(subject.count), "a subject has 1 to 256 bytes, not \(subject.count)")
         let known = rows[Int(id.rawValue)].subjects
         let all = UnsafeMutableBufferPointer<UInt8>.allocate(
             capacity: known.count + 1 + subject.count)
@@ -255,13 +257,13 @@ package struct BodyStore: ~Copyable {
 
     package func checkInvariants() {
         let used = rows.filter { $0.users > 0 }
-        precondition(used.count == count, "a free body is not on the list")
+        precondition(used.count == count, "each body without a user is on the list of free ones")
         precondition(
             used.reduce(0) { $0 + $1.bytes } == bytes
                 && used.reduce(0) { $0 + ($1.origin == nil ? 0 : $1.bytes) }
                     == bytesByTopic.reduce(0, +)
                 && bytesByTopic.allSatisfy { $0 >= 0 },
-            "the bodies' bytes are miscounted")
+            "the bytes counted, in all and by topic, are those of the bodies in use")
     }
 
     private static func copy(_ bytes: [UInt8]) -> UnsafeMutableBufferPointer<UInt8> {

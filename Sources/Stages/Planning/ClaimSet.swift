@@ -32,7 +32,9 @@ package struct ClaimPool: ~Copyable {
     /// a large audience comes to a token after events that were read later.
     /// - Returns: the claim that the set does not need: the new one, or the one that it replaces.
     package mutating func insert(_ claim: OffsetClaim, into set: inout ClaimSet) -> OffsetClaim? {
-        assert(claim.offset >= 0 && claim.offset < .max, "a claim has no valid offset")
+        assert(
+            claim.offset >= 0 && claim.offset < .max,
+            "a claim's offset is from 0 to below the largest number")
         if set.isEmpty {
             set.first = claim
             return nil
@@ -42,7 +44,7 @@ package struct ClaimPool: ~Copyable {
 
     /// Adds a claim beside those that the set has.
     package mutating func append(_ claim: OffsetClaim, to set: inout ClaimSet) {
-        assert(!set.isEmpty, "the first claim is inserted")
+        assert(!set.isEmpty, "a claim is appended only to a set that has one")
         set.more = link(claim, next: set.more)
     }
 

@@ -65,7 +65,9 @@ package struct FanOutProgress: Hashable, Sendable {
     package static let countMax: UInt16 = 1024
 
     package init(index: UInt16, count: UInt16) {
-        precondition(index < count && count <= Self.countMax, "no such place")
+        precondition(
+            index < count && count <= Self.countMax,
+            "a part's index lies below the count of parts, which is at most countMax")
         self.index = index
         self.count = count
     }

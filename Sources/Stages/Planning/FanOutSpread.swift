@@ -17,7 +17,7 @@ package struct FanOutSpread: Sendable, Equatable {
     private static let tick = Duration.milliseconds(10)
 
     package init(window: Duration, now: MonotonicTime) {
-        precondition(window > .zero, "a spread without time")
+        precondition(window > .zero, "a spread's window is above zero")
         seconds = window / .seconds(1)
         earnedAt = now
     }

@@ -471,7 +471,7 @@ package struct FanOutTable: ~Copyable {
     /// negative.
     package mutating func awaitVisits(of subject: SubjectID, _ count: Int) {
         let left = awaited[subject, default: 0] + count
-        precondition(left >= 0, "fewer than no entries are awaited")
+        precondition(left >= 0, "the number of entries still to visit is at least 0")
         awaited[subject] = left == 0 ? nil : left
     }
 
@@ -521,21 +521,25 @@ package struct FanOutTable: ~Copyable {
     }
 
     package func checkInvariants() {
-        precondition(rows.compactMap(\.self).count == order.count, "a fan-out without a turn")
+        precondition(rows.compactMap(\.self).count == order.count, "each fan-out has one turn")
         precondition(
             order.count { rows[$0]!.request.payloadType != nil } == payloadFanOuts,
-            "the fan-outs of payloads miscount")
+            "the count of payload fan-outs is that of the rows with a payload type")
         precondition(
-            order.count { rows[$0]!.spread != nil } == spreadCount, "the spread fan-outs miscount")
+            order.count { rows[$0]!.spread != nil } == spreadCount,
+            "the count of spread fan-outs is that of the rows with a spread")
         for index in order {
             let subject = rows[index]!.request.subject
             precondition(
-                bySubject[subject]?.contains(index) == true, "a fan-out without its subject")
-            precondition(!rows[index]!.current.isEmpty, "a fan-out that holds nothing")
+                bySubject[subject]?.contains(index) == true,
+                "each fan-out is listed under its subject")
+            precondition(!rows[index]!.current.isEmpty, "each fan-out holds at least one claim")
         }
         for ofSubject in bySubject.values {
             let numbers = ofSubject.map { rows[$0]!.number }
-            precondition(numbers == numbers.sorted(), "a subject's fan-outs are out of order")
+            precondition(
+                numbers == numbers.sorted(),
+                "a subject's fan-outs are listed in the order of their numbers")
         }
     }
 }

@@ -39,7 +39,7 @@ package struct LapCursor: Equatable, Sendable {
 
     /// - Parameter first: the pass of the first lap to begin with.
     package init(count: Int, passes: Int = 1, first: Int = 0) {
-        precondition(first < passes, "a lap that is over")
+        precondition(first < passes, "the first pass lies below the number of passes")
         position = count
         current = Goal(index: 0, wraps: passes - 1 - first)
         self.passes = passes

@@ -105,14 +105,16 @@ package struct PayloadPushes: ~Copyable {
         byToken.forEach { first in
             var (row, previous) = (first, UInt32(0))
             while row != 0 {
-                precondition(rows[Int(row)].previous == previous, "broken back link")
+                precondition(
+                    rows[Int(row)].previous == previous,
+                    "a row's back link names the list entry that names the row")
                 precondition(
                     slot(token: rows[Int(row)].token, key: rows[Int(row)].key) == row - 1,
-                    "a push is not found by its key")
+                    "a push is found by its token and key")
                 listed += 1
                 (row, previous) = (rows[Int(row)].next, row)
             }
         }
-        precondition(listed == byKey.count, "a push is not on its token's list")
+        precondition(listed == byKey.count, "each push is on the list of its token")
     }
 }

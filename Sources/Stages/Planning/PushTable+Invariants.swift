@@ -29,10 +29,16 @@ extension PushTable {
         for row in 0..<pushes.count { counts[pushes[row].state, default: 0] += 1 }
         precondition(
             counts[.free, default: 0] == pushes.count - rows.count,
-            "a free slot is not on the list")
-        precondition(counts[.queued, default: 0] == queues.count, "the queues miscount")
-        precondition(counts[.resting, default: 0] == resting.count, "the resting miscount")
-        precondition(counts[.inFlight, default: 0] == inFlightCount, "in flight miscounts")
+            "the free slots are exactly those not taken")
+        precondition(
+            counts[.queued, default: 0] == queues.count,
+            "the queues have exactly the queued pushes")
+        precondition(
+            counts[.resting, default: 0] == resting.count,
+            "the heap has exactly the resting pushes")
+        precondition(
+            counts[.inFlight, default: 0] == inFlightCount,
+            "the count in flight is that of the pushes in that state")
         var deferredShare = 0
         for row in 0..<pushes.count {
             let push = pushes[row]
@@ -40,14 +46,15 @@ extension PushTable {
             guard push.hasFollowUp else { continue }
             precondition(
                 push.state == .inFlight || followUp[row].content.notBefore > push.content.notBefore,
-                "a waiting push has a follow-up without need")
-            precondition(push.state != .free, "a free slot has a follow-up")
+                "the follow-up of a waiting push is due later than the push")
+            precondition(push.state != .free, "a free slot has no follow-up")
         }
         precondition(
             deferredShare == deferredShareCount
                 && deferredShares.reduce(0, +) == deferredShareCount
                 && deferredShares.count { $0 > 0 } == poolsWithDeferredShare
-                && deferredShares.allSatisfy { $0 >= 0 }, "the deferred share miscounts")
+                && deferredShares.allSatisfy { $0 >= 0 },
+            "the deferred share, in all and by pool, is that of the pushes in use")
         queues.checkInvariants(pushes)
         resting.checkInvariants()
         bodies.checkInvariants()

@@ -121,7 +121,8 @@ package struct PushTable: ~Copyable {
     package mutating func queue(_ request: PushRequest, now: MonotonicTime) -> UInt32 {
         let push = Push(request, now: now)
         if push.isOfDeferredShare { countDeferredShare(1, of: push.route) }
-        precondition(rows.count < slots, "no free slot: ask freeSlots first")
+        precondition(
+            rows.count < slots, "a push is queued only while a slot is free: ask freeSlots first")
         let slot = rows.take()
         if Int(slot) < pushes.count {
             pushes[Int(slot)] = push
@@ -139,7 +140,7 @@ package struct PushTable: ~Copyable {
         _ slot: UInt32, _ request: PushRequest, claim: OffsetClaim?, _ tracker: inout OffsetTracker
     ) -> Joined {
         let row = Int(slot)
-        precondition(pushes[row].state != .free, "joined a push that has ended")
+        precondition(pushes[row].state != .free, "an event joins only a push that has not ended")
         switch pushes[row].state {
         case .inFlight where !isAnswered(request, byPushIn: row):
             return addFollowUp(row, request, claim: claim, &tracker)
@@ -347,7 +348,7 @@ package struct PushTable: ~Copyable {
     // MARK: Inside
 
     private mutating func landed(_ row: Int) {
-        precondition(pushes[row].state == .inFlight, "an outcome for a push not in flight")
+        precondition(pushes[row].state == .inFlight, "only a push in flight has an outcome")
         inFlightCount -= 1
     }
 
@@ -355,7 +356,8 @@ package struct PushTable: ~Copyable {
         switch pushes[Int(slot)].state {
         case .queued: queues.remove(slot, in: &pushes)
         case .resting: resting.remove(slot)
-        case .free, .inFlight: preconditionFailure("push \(slot) does not wait")
+        case .free, .inFlight:
+            preconditionFailure("only a push that waits leaves its queue or rest: push \(slot)")
         }
     }
 

@@ -24,7 +24,7 @@ package struct RecentSubjects: ~Copyable {
 
     /// - Parameter cells: a power of two.
     package init(cells count: Int, registrationGrace: Duration) {
-        precondition(count > 0 && count & (count - 1) == 0, "cells must be a power of two")
+        precondition(count > 0 && count & (count - 1) == 0, "the count of cells is a power of two")
         cells = .allocate(capacity: count)
         cells.initialize(repeating: 0, count: count)
         mask = count - 1

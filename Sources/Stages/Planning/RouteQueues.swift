@@ -53,7 +53,7 @@ struct RouteQueues: ~Copyable {
     private static var perRoute: Int { urgencies * perUrgency }
 
     init(routing: RoutingTable) {
-        precondition(Urgency.allCases.count == Self.urgencies, "an urgency without queues")
+        precondition(Urgency.allCases.count == Self.urgencies, "each urgency has queues")
         queues = Column(capacity: routing.routes.count * Self.perRoute)
         for (number, route) in routing.routes.enumerated() {
             for row in 0..<Self.perRoute {
@@ -174,7 +174,7 @@ struct RouteQueues: ~Copyable {
         guard let next else { return nil }
         let row = Int(next)
         let slot = queues[row].head
-        precondition(slot != PushTable.none, "queue \(row) is empty")
+        precondition(slot != PushTable.none, "a queue that has a turn has a push: queue \(row)")
         let following = pushes[Int(slot)].next
         queues[row].head = following
         queues[row].count -= 1
@@ -231,23 +231,26 @@ struct RouteQueues: ~Copyable {
             var (slot, previous, length) = (queue.head, PushTable.none, 0)
             while slot != PushTable.none {
                 let push = pushes[Int(slot)]
-                precondition(push.state == .queued, "a push in a queue is not queued")
+                precondition(push.state == .queued, "a push in a queue is in state queued")
                 precondition(
-                    push.route == queue.route && push.queue == row, "a push in another's queue")
-                precondition(push.previous == previous, "broken back link")
+                    push.route == queue.route && push.queue == row,
+                    "a push names the route and the queue that it stands in")
+                precondition(
+                    push.previous == previous, "a push's back link names the list entry before it")
                 (previous, slot, length) = (slot, push.next, length + 1)
             }
             precondition(
-                previous == queue.tail && length == queue.count, "queue \(row) miscounts")
+                previous == queue.tail && length == queue.count,
+                "a queue's tail and count are those of its list: queue \(row)")
             let turns = turns[Self.turn(queue.line, rank: rank)]
             precondition(
                 turns.queues.contains(UInt32(row)) == (length > 0),
-                "queue \(row) has no turn, or one too many")
+                "a queue has a turn exactly while it has pushes: queue \(row)")
             precondition(
                 urgencyTurns[queue.line.index].has(rank) == !turns.queues.isEmpty,
-                "an urgency has no turn, or one too many")
+                "an urgency has a turn exactly while one of its queues has")
             total += length
         }
-        precondition(total == count, "the queues miscount")
+        precondition(total == count, "the count of queued pushes is that of all queues")
     }
 }

@@ -37,7 +37,8 @@ package struct WakeHeap: ~Copyable {
 
     package mutating func remove(_ slot: UInt32) {
         let place = places[Int(slot)]
-        precondition(heap[place].slot == slot, "push \(slot) does not rest")
+        precondition(
+            heap[place].slot == slot, "a push that leaves the heap rests in it: push \(slot)")
         places[Int(slot)] = -1
         let last = heap.removeLast()
         guard place < heap.count else { return }
@@ -76,8 +77,12 @@ package struct WakeHeap: ~Copyable {
 
     package func checkInvariants() {
         for (place, entry) in heap.enumerated() {
-            precondition(places[Int(entry.slot)] == place, "a resting push is misplaced")
-            precondition(place == 0 || heap[(place - 1) / 2].time <= entry.time, "heap order")
+            precondition(
+                places[Int(entry.slot)] == place,
+                "the place noted for a resting push is where it stands")
+            precondition(
+                place == 0 || heap[(place - 1) / 2].time <= entry.time,
+                "a parent is due no later than its children")
         }
     }
 }

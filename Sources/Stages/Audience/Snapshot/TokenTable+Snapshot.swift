@@ -51,7 +51,7 @@ extension TokenTable {
     }
 
     func write(to output: inout ChecksummedOutput) throws(SnapshotFault) {
-        precondition(removed.isEmpty, "tokens were removed and not reclaimed")
+        precondition(removed.isEmpty, "every token that was removed is reclaimed")
         try output.write(records.content)
         try output.write(index.content)
         try output.write(suppressions.content)
