@@ -141,21 +141,22 @@ package struct PipelineSettings: Sendable {
     /// checked when it is read; this finds mistakes in the code that fills in the settings.
     func check() {
         precondition(
-            sizes.slots > 0 && sizes.immediateFanOutMax > 0, "no room for one event's pushes")
+            sizes.slots > 0 && sizes.immediateFanOutMax > 0,
+            "there is room for at least one push, and an event has at least one token")
         precondition(
             sizes.fanOutsMax > 0 && live.splitAbove > 0 && sizes.unacknowledgedMax > 0,
-            "a bound must be above zero")
+            "fanOutsMax, splitAbove and unacknowledgedMax are above zero")
         precondition(
             live.attemptsMax > 0 && sizes.deadLetterTokensMax > 0,
-            "attemptsMax and deadLetterTokensMax must be above zero")
+            "attemptsMax and deadLetterTokensMax are above zero")
         precondition(
             sizes.recentSubjectCells > 0
                 && sizes.recentSubjectCells & (sizes.recentSubjectCells - 1) == 0,
-            "the cells of recent subjects are no power of two")
+            "the count of recentSubjectCells is a power of two")
         precondition(
             sizes.holdMax > .zero && sizes.registrationGrace >= .zero
                 && sizes.deadLetterDelay >= .zero,
-            "a duration is out of range")
+            "holdMax is above zero, registrationGrace and deadLetterDelay are not below")
     }
 
     /// How long partitions that are given up may keep their group waiting for APNs's answers.
@@ -169,7 +170,9 @@ package struct ShardTopic: Sendable, Equatable {
     package var partitions: Int32
 
     package init(binding: Int, partitions: Int32) {
-        precondition(binding >= 0 && partitions > 0, "a topic of ours has partitions")
+        precondition(
+            binding >= 0 && partitions > 0,
+            "the shards' topic has a binding and at least one partition")
         self.binding = binding
         self.partitions = partitions
     }
@@ -181,7 +184,8 @@ package struct ShardTopic: Sendable, Equatable {
     /// The partition that a shard is written to. Shards are spread over all partitions, since
     /// neighbouring partitions tend to be one worker's.
     func partition(ofShard index: Int) -> Int32 {
-        precondition(index >= 0 && index < Int(count), "no such shard")
+        precondition(
+            index >= 0 && index < Int(count), "a shard's index lies below the count of shards")
         return Int32(index) * partitions / Int32(count)
     }
 }

@@ -257,6 +257,7 @@ extension PushPipeline {
         state.outbox.forEachClaim { claimed.insert($0.id) }
         deferral.table.forEachClaim { claimed.insert($0.id) }
         state.checkInvariants(claimed: claimed)
-        precondition(pushesAddUp, "the pushes do not add up: \(counters), \(load)")
+        precondition(
+            pushesAddUp, "every push asked for is accounted for once: \(counters), \(load)")
     }
 }

@@ -18,7 +18,7 @@ package struct EventBound: Sendable {
     package var isHalfFree: Bool
 
     package init(taken: [Int?], total: Int, isShort: Bool, isHalfFree: Bool) {
-        assert(!isShort || !isHalfFree, "a bound that is short is half free")
+        assert(!isShort || !isHalfFree, "a bound that is short is not half free")
         self.taken = taken
         self.total = total
         self.isShort = isShort

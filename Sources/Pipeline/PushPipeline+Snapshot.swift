@@ -30,7 +30,9 @@ package struct LoadedIndex: ~Copyable {
 extension PushPipeline {
     /// Begins with an index that was loaded. To be called before any record is read.
     package mutating func begin(with loaded: consuming LoadedIndex) {
-        precondition(state.counters.registrationsRead == 0, "records were read before the index")
+        precondition(
+            state.counters.registrationsRead == 0,
+            "the index is loaded before the first record is read")
         // As a replay leaves it: behind the last record, beyond which the log may hold what is no record.
         late.registrations.began(
             at: loaded.stamp.tables[0].partitions.map { ($0.last?.offset ?? -1) + 1 })

@@ -38,7 +38,7 @@ package struct CommitNote: Hashable, Sendable {
 
     package init(endedOffset: Int64, registrations: [Int64]) {
         precondition(
-            endedOffset >= 0 && registrations.allSatisfy { $0 >= 0 }, "an offset below zero")
+            endedOffset >= 0 && registrations.allSatisfy { $0 >= 0 }, "offsets are at least 0")
         self.endedOffset = endedOffset
         self.registrations = registrations
     }

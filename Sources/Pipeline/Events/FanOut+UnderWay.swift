@@ -163,7 +163,7 @@ extension FanOut {
                 met += 1
             }
             let visited = visit(entry, request, claims: .fanOut(fanOut), now: now, &state)
-            precondition(visited, "there was a free slot for each")
+            precondition(visited, "there is a free slot for each entry of the range")
         }
         if met > 0 { underWay.met(met, by: fanOut) }
         if !underWay.hasFoundToken(fanOut),

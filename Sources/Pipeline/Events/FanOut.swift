@@ -72,7 +72,7 @@ struct FanOut: ~Copyable {
     private let byAddress = PassedByAddress()
 
     init(bindings: [TopicBinding], decoder: consuming EventDecoder, settings: PipelineSettings) {
-        precondition(settings.sizes.immediateFanOutMax > 0, "an event has at least one token")
+        precondition(settings.sizes.immediateFanOutMax > 0, "an event may have at least one token")
         self.decoder = decoder
         underWay = FanOutTable(cursorsMax: settings.sizes.fanOutsMax)
         tally = EventTally(topics: bindings.count)
@@ -398,7 +398,7 @@ struct FanOut: ~Copyable {
             let entry = state.audience.entry(request.subject, at: index)
             let visited = visit(
                 entry, request, claims: .event(claim), now: now, &state)
-            precondition(visited, "there was a free slot for each")
+            precondition(visited, "there is a free slot for each entry of the subject")
         }
         slotsTakenAtOnce += free - state.freeEventSlots
         state.tracker.release(claim)

@@ -286,7 +286,7 @@ struct LateRegistrations: ~Copyable {
         _ owed: FanOutRequest, to late: LateEntry, _ fanOut: inout FanOut,
         _ state: inout PipelineState, now: Now
     ) -> Bool {
-        assert(!late.claims.isEmpty, "a push that holds nothing is lost in a crash")
+        assert(!late.claims.isEmpty, "a late entry holds a claim, so a crash cannot lose its push")
         for claim in late.claims { state.tracker.retain(claim) }
         if fanOut.visit(late.entry, owed, claims: .held(late.claims), now: now, &state) {
             return true
@@ -307,7 +307,7 @@ extension LateRegistrations {
         for late in entries {
             precondition(
                 late.changeExpiresAt != nil || !late.fanOuts.isEmpty || !late.events.isEmpty,
-                "an entry that is owed nothing")
+                "an entry is kept only while it is owed something")
         }
     }
 }

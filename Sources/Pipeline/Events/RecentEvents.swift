@@ -214,16 +214,17 @@ extension RecentEvents {
         precondition(
             entries.reduce(0) { $0 + $1.bytes } == bytes
                 && bytesByTopic.reduce(0, +) == bytes && bytesByTopic.allSatisfy { $0 >= 0 },
-            "the bytes of recent events are miscounted")
+            "the bytes counted, in all and by topic, are those of the entries")
         precondition(
             entries.reduce(0) { $0 + $1.places } == places.count - firstPlace,
-            "a place of no event")
+            "each place belongs to an event")
         for chain in byHash.values {
             precondition(
                 places[chain.first - placeBase].previous == Self.none,
-                "a chain begins in its middle")
+                "the first place of a chain has none before it")
             precondition(
-                places[chain.last - placeBase].next == Self.none, "a chain ends in its middle")
+                places[chain.last - placeBase].next == Self.none,
+                "the last place of a chain has none after it")
         }
     }
 

@@ -22,7 +22,7 @@ struct RecentRegistrations {
     }
 
     init(rowsMax: Int) {
-        precondition(rowsMax > 0, "no registration is kept")
+        precondition(rowsMax > 0, "at least one registration is kept")
         self.rowsMax = rowsMax
     }
 
@@ -31,7 +31,8 @@ struct RecentRegistrations {
     /// The index was loaded with all registrations below these offsets, by partition, none of which
     /// is kept here.
     mutating func began(at cursor: [Int64]) {
-        precondition(self.cursor.isEmpty, "registrations were applied before the index was loaded")
+        precondition(
+            self.cursor.isEmpty, "the index is loaded once, before any registration is applied")
         self.cursor = cursor
         keptFrom = cursor
     }

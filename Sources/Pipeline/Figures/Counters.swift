@@ -168,7 +168,7 @@ package struct Counters: Sendable, Equatable {
     package var named: [(name: String, value: Int)] {
         Mirror(reflecting: self).children.map { child in
             guard let name = child.label, let value = child.value as? Int else {
-                preconditionFailure("a counter is not an Int")
+                preconditionFailure("every counter is an Int")
             }
             return (name, value)
         }

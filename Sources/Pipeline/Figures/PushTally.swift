@@ -195,7 +195,7 @@ package struct PushTally: ~Copyable {
 
     /// Every count that is not zero.
     package var counts: [Count] {
-        assert(run.count == 0, "a run is left out")
+        assert(run.count == 0, "the run is added to the totals before they are read")
         var counts: [Count] = []
         for block in 0..<firstCells.count where firstCells[block] != Self.none {
             let (app, type) = block.quotientAndRemainder(dividingBy: types)
@@ -217,7 +217,7 @@ package struct PushTally: ~Copyable {
     /// The times from the writing of an event to the acceptance of its push, of the types that were
     /// accepted.
     package var acceptanceTimes: [(type: PushType, times: LatencyHistogram)] {
-        assert(run.count == 0, "a run is left out")
+        assert(run.count == 0, "the run is added to the totals before they are read")
         return PushType.allTypes.compactMap { type in
             var times = slow[Int(type.rawValue)]
             for time in 0..<Self.quickMax {

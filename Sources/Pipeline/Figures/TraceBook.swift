@@ -242,14 +242,18 @@ struct TraceBook {
     }
 
     func checkInvariants() {
-        precondition(isFollowing == !rows.isEmpty, "an event is followed unseen")
         precondition(
-            rows.keys.allSatisfy { bits & Self.bit(of: $0) != 0 }, "an event without its bit")
+            isFollowing == !rows.isEmpty,
+            "the book is following exactly while it has events to follow")
+        precondition(
+            rows.keys.allSatisfy { bits & Self.bit(of: $0) != 0 },
+            "the bit of each event that is followed is set")
         guard let settings else {
-            return precondition(rows.isEmpty && finished.isEmpty, "traced though nothing is to be")
+            return precondition(
+                rows.isEmpty && finished.isEmpty, "nothing is traced without settings")
         }
         precondition(
             rows.count <= settings.eventsMax && finished.count <= settings.spansMax,
-            "more is traced than may be")
+            "there are at most eventsMax events and spansMax finished spans")
     }
 }

@@ -21,7 +21,7 @@ package struct TraceSettings: Sendable {
     package init(
         ratio: Double, tokenName: @escaping @Sendable (UnsafeBufferPointer<UInt8>) -> String
     ) {
-        precondition((0...1).contains(ratio), "a share is from 0 to 1")
+        precondition((0...1).contains(ratio), "a ratio is from 0 to 1")
         self.ratio = ratio
         self.tokenName = tokenName
     }

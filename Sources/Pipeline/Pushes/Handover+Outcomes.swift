@@ -201,7 +201,7 @@ extension Handover {
         let delay = max(
             backoff.delay(attempt: attempts, random: &random),
             .seconds(Int64(outcome.retryAfterSeconds)))
-        assert(delay >= .zero, "a push is tried again in the past")
+        assert(delay >= .zero, "a push is tried again no earlier than now")
         return delay
     }
 

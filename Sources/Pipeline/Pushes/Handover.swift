@@ -70,7 +70,7 @@ struct Handover: ~Copyable {
             batch[taken] = slot
             taken += 1
         }
-        assert(taken <= most, "more pushes than the breaker of their pool allows")
+        assert(taken <= most, "no more pushes are taken than the breaker of their pool allows")
         state.breakers.handedOver(taken, of: pool, now: now.monotonic)
         state.counters.handedOver += taken
         return taken
@@ -189,7 +189,7 @@ struct Handover: ~Copyable {
     private static func fillToken(
         _ bytes: UnsafeRawBufferPointer, slot: UInt32, _ slab: PushSlab
     ) {
-        precondition(!bytes.isEmpty, "a push to no token")
+        precondition(!bytes.isEmpty, "a push has a token")
         let wire = slab.push(slot)
         wire.pointee.tokenBytes = UInt16(bytes.count)
         if bytes.count <= PushSlab.inlineTokenBytes {
@@ -237,7 +237,9 @@ struct Handover: ~Copyable {
             wire.pointee.body = body.baseAddress
             wire.pointee.bodyBytes = UInt32(body.count)
             // An empty buffer has an address too, and the header would be sent without a value.
-            assert(!body.isEmpty && collapseID.count <= 64, "APNs takes 64 bytes of collapse ID")
+            assert(
+                !body.isEmpty && collapseID.count <= 64,
+                "a push has a body, and a collapse ID of at most 64 bytes")
             wire.pointee.collapseID = collapseID.isEmpty ? nil : collapseID.baseAddress
             wire.pointee.collapseIDBytes = UInt8(collapseID.count)
         }

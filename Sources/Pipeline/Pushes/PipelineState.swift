@@ -283,10 +283,12 @@ extension PipelineState {
             let push = pushes[slot]
             precondition(
                 push.isOrphaned || existingPush(for: push.token, key: push.coalescingKey) == slot,
-                "a push that its token does not know")
+                "a push is found by its token and key, unless it is orphaned")
         }
         var claimed = claimed
         pushes.forEachClaim { claimed.insert($0.id) }
-        precondition(claimed.count == tracker.claimCount, "a claim to which nothing refers")
+        precondition(
+            claimed.count == tracker.claimCount,
+            "the tracker's claims are exactly those that something refers to")
     }
 }

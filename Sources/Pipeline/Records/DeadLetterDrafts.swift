@@ -157,13 +157,14 @@ struct DeadLetterDrafts {
     func checkInvariants() {
         precondition(
             drafts.values.reduce(0) { $0 + $1.letter.targets.count } == targets,
-            "the drafts' tokens are miscounted")
+            "the count of tokens is that of all drafts' targets")
         precondition(
-            drafts.values.reduce(0) { $0 + $1.bytes } == bytes, "the drafts' bytes are miscounted")
+            drafts.values.reduce(0) { $0 + $1.bytes } == bytes,
+            "the count of bytes is that of all drafts")
         for (key, draft) in drafts {
             precondition(
                 order[first...].contains { $0.key == key && $0.due == draft.due },
-                "a draft is not in the order of due times")
+                "each draft is in the order of due times")
         }
     }
 }

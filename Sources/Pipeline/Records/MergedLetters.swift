@@ -99,11 +99,11 @@ struct MergedLetters {
 
     func checkInvariants() {
         let sum = entries.values.reduce(0) { $0 + $1.letter.failures! }
-        precondition(sum == failures, "the merged failures are miscounted")
+        precondition(sum == failures, "the count of failures is that of all merged letters")
         // One for each topic and partition may be over the bound: it has the reason of the rest.
         precondition(
             entries.keys.count { $0.reason != Self.reasonOfTheRest } <= Self.entriesMax,
-            "more letters are merged than may be")
+            "there are at most entriesMax letters besides those for the rest")
     }
 }
 

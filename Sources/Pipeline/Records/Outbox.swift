@@ -142,7 +142,7 @@ extension Outbox {
         for ticket in refusedShards[firstRefused...] {
             precondition(
                 tickets[ticket].map { $0.record.topic == .events } ?? true,
-                "a refused ticket is not a shard's")
+                "a refused ticket that is open is of a shard")
         }
     }
 }

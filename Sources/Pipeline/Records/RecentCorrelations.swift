@@ -26,8 +26,10 @@ struct RecentCorrelations {
 
     /// - Parameter rowsMax: a power of two.
     init(rowsMax: Int = 1 << 16, textMax: Int = 8 << 20) {
-        precondition(rowsMax > 0 && rowsMax & (rowsMax - 1) == 0, "the rows are no power of two")
-        precondition(textMax >= Self.textBytesMax, "not even one event fits")
+        precondition(
+            rowsMax > 0 && rowsMax & (rowsMax - 1) == 0, "the count of rows is a power of two")
+        precondition(
+            textMax >= Self.textBytesMax, "there is room for the text of at least one event")
         self.rowsMax = rowsMax
         self.textMax = textMax
     }

@@ -88,10 +88,11 @@ struct RepeatedFailures {
     }
 
     func checkInvariants() {
-        precondition(periods.count == order.count - first, "a period without a place in the order")
-        precondition(periods.count <= Self.periodsMax, "more periods than may be")
+        precondition(
+            periods.count == order.count - first, "each period has exactly one place in the order")
+        precondition(periods.count <= Self.periodsMax, "there are at most periodsMax periods")
         let sum = periods.values.reduce(0) { $0 + ($1.gathered?.repeats ?? 0) }
-        precondition(sum == untold, "the repeated failures are miscounted")
+        precondition(sum == untold, "the count of untold failures is that of all periods")
     }
 }
 

@@ -115,7 +115,7 @@ struct TicketTable {
     mutating func issue(_ draft: RecordDraft) -> OutgoingRecord {
         precondition(
             draft.value != nil || draft.topic == .deferred,
-            "only a row of deferred ends with a tombstone")
+            "only a row of deferred ends with a tombstone, so only its value may be nil")
         last += 1
         var record = OutgoingRecord(
             topic: draft.topic, key: draft.key, value: draft.value, ticket: last,
@@ -140,7 +140,9 @@ struct TicketTable {
 
     /// Keeps what the shard that was issued last says.
     mutating func keepLast(_ shard: Event) {
-        precondition(open[last]?.record.topic == .events, "only a shard is kept decoded")
+        precondition(
+            open[last]?.record.topic == .events,
+            "only a shard, an event of the worker's own, is kept decoded")
         open[last]!.shard = shard
     }
 
@@ -184,7 +186,7 @@ struct TicketTable {
             old.record.endedOffset == nil, latestDeferrals[old.record.key] != ticket
         else { return nil }
         guard let latest = latestDeferrals[old.record.key] else { return close(ticket) }
-        precondition(latest > ticket, "a deferral is superseded by an older one")
+        precondition(latest > ticket, "a deferral is superseded only by a later one")
         for claim in old.claims { pass(claim, to: latest, &tracker) }
         open[ticket]!.claims = []
         return close(ticket)
@@ -245,12 +247,16 @@ struct TicketTable {
             let bytes = tickets.reduce(0) { $0 + $1.bytes }
             precondition(
                 usage(of: topic) == Usage(count: tickets.count, bytes: bytes),
-                "the records of \(topic) are miscounted")
+                "the count and bytes of \(topic) are those of its open tickets")
         }
         shares.checkInvariants(open: deferrals)
-        precondition(open.values.count(where: \.wasRefused) == refused, "refused ones miscount")
+        precondition(
+            open.values.count(where: \.wasRefused) == refused,
+            "the count of refused tickets is that of the open ones so marked")
         for (key, ticket) in latestDeferrals {
-            precondition(open[ticket]?.record.key == key, "a key names another's deferral")
+            precondition(
+                open[ticket]?.record.key == key,
+                "the latest deferral of a key is open and has that key")
         }
     }
 }

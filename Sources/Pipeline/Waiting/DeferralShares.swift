@@ -99,6 +99,8 @@ struct DeferralShares {
 
     /// - Parameter open: how many records are unacknowledged.
     func checkInvariants(open: Int) {
-        precondition(shares.reduce(0) { $0 + $1.records } == open, "the shares miscount")
+        precondition(
+            shares.reduce(0) { $0 + $1.records } == open,
+            "the shares' records add up to the open deferrals")
     }
 }

@@ -24,7 +24,7 @@ struct DeferredAssignments {
     mutating func open(_ id: AssignmentID, partition: Int32) {
         let ordinal = Int(id.ordinal)
         while entries.count <= ordinal { entries.append(nil) }
-        precondition(entries[ordinal] == nil, "assigned twice")
+        precondition(entries[ordinal] == nil, "a partition is assigned at most once at a time")
         entries[ordinal] = Entry(id: id, partition: partition)
         replaying += 1
     }
@@ -38,7 +38,7 @@ struct DeferredAssignments {
 
     /// The partition has been read to its end.
     mutating func replayed(_ id: AssignmentID) {
-        precondition(isOpen(id), "the end of a partition that is not ours: \(id)")
+        precondition(isOpen(id), "only a partition that is ours reaches its end: \(id)")
         if !isReplayed(id) { replaying -= 1 }
         entries[Int(id.ordinal)]!.isReplayed = true
     }
@@ -67,6 +67,7 @@ struct DeferredAssignments {
 
     func checkInvariants() {
         precondition(
-            entries.count { $0?.isReplayed == false } == replaying, "replays are miscounted")
+            entries.count { $0?.isReplayed == false } == replaying,
+            "the count of replays is that of the assignments not yet replayed")
     }
 }

@@ -82,7 +82,9 @@ extension DeferredPushes {
                 try? decoder.deferred(key: key, value: value, into: &tokenKey)
             }
         }
-        guard let push else { preconditionFailure("a deferred push of ours cannot be read") }
+        guard let push else {
+            preconditionFailure("a deferred push that this worker has written can be read")
+        }
         return push
     }
 

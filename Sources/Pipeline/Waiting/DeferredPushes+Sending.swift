@@ -171,7 +171,8 @@ extension DeferredPushes {
             state.counters.pushesCoalesced += 1
             slot = existing
         } else {
-            precondition(state.pushes.freeSlots > 0, "there was a free slot")
+            precondition(
+                state.pushes.freeSlots > 0, "a deferred push is sent only while a slot is free")
             state.counters.deferredSent += 1
             slot = state.add(push, now: now)
         }

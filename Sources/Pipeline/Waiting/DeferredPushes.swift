@@ -114,7 +114,8 @@ struct DeferredPushes: ~Copyable {
     mutating func read(
         _ record: DeferredRecord, of id: AssignmentID, _ state: inout PipelineState, now: Now
     ) throws(UnreadableRecord) {
-        precondition(assignments.isOpen(id), "a record of a partition that is not ours: \(id)")
+        precondition(
+            assignments.isOpen(id), "a record that is read is of a partition that is ours: \(id)")
         endRows(&state)
         state.countRead()
         assignments.received(id, offset: record.offset)
