@@ -294,7 +294,7 @@ struct KeyOwners: Sendable {
         case .busy: throw .unavailable("too many writes are waiting for Kafka")
         case .unacknowledged: throw .unavailable("Kafka has not acknowledged the write")
         case .notOwner, .claimed:
-            preconditionFailure("an answer to another kind of request")
+            preconditionFailure("an owner's answer is of the kind that was asked for")
         }
     }
 

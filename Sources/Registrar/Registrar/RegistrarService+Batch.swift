@@ -11,7 +11,7 @@ extension RegistrarService {
         _ http: HTTPRequest, _ route: RegistrarRoute, _ caller: RegistrarCaller
     ) async throws(Problem) -> RegistrarReply {
         guard case .batch(let environment, let app) = route else {
-            preconditionFailure("a route without an installation that is no batch")
+            preconditionFailure("a route without an installation is that of a batch")
         }
         let items = try reader.items(in: http.body, environment, app: app, limits: limits)
         let records = items.map { (try? $0.result.get())?.records ?? 1 }

@@ -90,7 +90,7 @@ struct RegistrarService: Sendable {
     ) async throws(Problem) -> RegistrarReply {
         guard case .attestation(let key) = route else {
             guard case .challenge(let key) = route else {
-                preconditionFailure("a route that has nothing to do with App Attest")
+                preconditionFailure("only a route of App Attest comes here")
             }
             return try callers.challenge(key)
         }
@@ -215,7 +215,7 @@ struct RegistrarService: Sendable {
         case (.delete, .all(_, let tokenClass)):
             return try await removeAll(key, tokenClass, request)
         case (.delete, _): return try await removeAll(key, nil, request)
-        default: preconditionFailure("a method that the route does not have")
+        default: preconditionFailure("only a method that the route has comes here")
         }
     }
 

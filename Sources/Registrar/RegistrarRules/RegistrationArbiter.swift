@@ -523,7 +523,10 @@ package struct RegistrationArbiter {
     ) {
         guard let epoch = partitions[partition]?.epoch,
             let owner = partitions[partition]?.state.ownership
-        else { preconditionFailure("only the owner of a partition writes to it") }
+        else {
+            preconditionFailure(
+                "this replica owns each partition that it writes to")
+        }
         if let request, writes.count >= underWayMax { return answer(request, .busy) }
         lastTicket += 1
         let current = row(name, in: partition)

@@ -77,7 +77,9 @@ struct RegistrationTable {
         }
         slot.next = first[installation] ?? Self.none
         if free == Self.none {
-            precondition(slots.count < Int(Self.none), "more rows than can be numbered")
+            precondition(
+                slots.count < Int(Self.none),
+                "there are fewer rows than there are numbers for them")
             first[installation] = UInt32(slots.count)
             slots.append(slot)
         } else {

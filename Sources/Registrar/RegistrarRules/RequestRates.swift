@@ -14,7 +14,7 @@ package struct RequestRates {
     /// - Parameter namesMax: how many names are remembered. Where there are more, those are forgotten
     ///   that have all of their share again, and if none has, all.
     package init(perSecond: Int, burst: Int, namesMax: Int = 100_000) {
-        precondition(perSecond > 0 && burst > 0, "a rate that lets nothing through")
+        precondition(perSecond > 0 && burst > 0, "a rate and its burst are above 0")
         interval = .seconds(1) / perSecond
         self.burst = burst
         self.namesMax = namesMax
