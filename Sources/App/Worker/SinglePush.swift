@@ -106,7 +106,7 @@ package struct SinglePush: Sendable {
         var delivery = plan.delivery(configuration.apns, keys: keys)
         let pool = plan.routing[route].pool
         delivery.pools.removeAll { $0.id != pool }
-        precondition(delivery.pools.count == 1, "a push goes to one pool")
+        precondition(delivery.pools.count == 1, "exactly one pool has the push's route")
         if let tokens { delivery.pools[0].providerTokens = tokens }
         // One connection is enough for one push.
         delivery.pools[0].connections = 1...1

@@ -123,7 +123,7 @@ package struct WorkerPlan: Sendable {
                 && producedTopics[Self.deadLettersProduced] == topics.deadLetters
                 && producedTopics[Self.deferredProduced] == topics.deferred
                 && producedTopics.count <= Self.shardsProduced + 2,
-            "a position names another topic")
+            "each position names the topic that it is meant for")
         snapshotDirectory = configuration.index.snapshotDirectory
         snapshotEvery = configuration.index.snapshotEvery
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {

@@ -73,7 +73,7 @@ struct RegistrationCensus: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
     ) {
-        precondition(!hasRegistrations, "suppressions are read before registrations")
+        precondition(!hasRegistrations, "every suppression is read before the first registration")
         let suppression: Suppression?
         do throws(UnreadableRecord) {
             suppression = try suppressionDecoder.suppression(

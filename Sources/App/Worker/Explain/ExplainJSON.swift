@@ -10,7 +10,7 @@ package enum ExplainJSON {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(value) else {
-            preconditionFailure("texts and numbers cannot be written as JSON")
+            preconditionFailure("texts and numbers can always be written as JSON")
         }
         return Array(data)
     }

@@ -22,7 +22,7 @@ struct DeliveryPorts: ~Copyable {
     private static let batch = 1024
 
     init(_ ports: [DeliveryPort], pools: Int) {
-        precondition(!ports.isEmpty, "a planner without a delivery thread")
+        precondition(!ports.isEmpty, "a planner has at least one delivery thread")
         all = ports
         outstanding = ports.map { _ in Array(repeating: 0, count: pools) }
         slots = .allocate(capacity: Self.batch)
@@ -69,7 +69,7 @@ struct DeliveryPorts: ~Copyable {
                 outstanding[number][Int(pool.rawValue)] -= 1
                 assert(
                     outstanding[number][Int(pool.rawValue)] >= 0,
-                    "a port has an outcome of a push that it was not given")
+                    "a port has at most one outcome for each push that it was given")
             }
             isMore = isMore || count == outcomes.count
         }
@@ -93,7 +93,9 @@ struct DeliveryPorts: ~Copyable {
                 let handed = pipeline.handOver(id, room, by: slots, now: now) {
                     port.submit($0, isPatient: $1)
                 }
-                assert(handed.count <= room.free, "more than there is room")
+                assert(
+                    handed.count <= room.free,
+                    "a port is handed no more pushes than it has room for")
                 outstanding[number][pool] += handed.count
                 isMore = isMore || handed.isMore
                 guard pipeline.mayHandOverMore(of: id) else { break }

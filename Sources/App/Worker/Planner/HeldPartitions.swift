@@ -40,7 +40,7 @@ struct HeldPartitions {
     mutating func hold(
         _ id: AssignmentID, at record: Record, for awaited: Awaited, now: MonotonicTime
     ) {
-        precondition(partitions[id] == nil, "a partition is held twice")
+        precondition(partitions[id] == nil, "a partition is held once")
         partitions[id] = Partition(records: [record], awaited: awaited, since: now)
     }
 
@@ -48,7 +48,7 @@ struct HeldPartitions {
     mutating func append(_ record: Record, to id: AssignmentID) {
         precondition(
             partitions[id].map { $0.records.last!.offset < record.offset } ?? false,
-            "a record is kept out of order")
+            "records of a held partition are kept in the order of their offsets")
         partitions[id]!.records.append(record)
     }
 

@@ -56,7 +56,7 @@ struct PartitionOutlet {
     /// Removes the next record from the queue: the producer has it, or will never accept it.
     /// - Parameter isAccepted: whether the producer has it and will report on it.
     mutating func take(isAccepted: Bool, now: Now) -> OutgoingRecord {
-        precondition(first < waiting.count, "no record is next")
+        precondition(first < waiting.count, "a record is taken only while one waits")
         let record = waiting[first]
         first += 1
         if first == waiting.count || first > 1024 && first * 2 > waiting.count {
@@ -66,7 +66,7 @@ struct PartitionOutlet {
         guard isAccepted else { return record }
         if offered.isEmpty { movedAt = now.monotonic }
         let earlier = offered.updateValue(Self.bytes(record), forKey: record.ticket)
-        precondition(earlier == nil, "a record is with the producer twice")
+        precondition(earlier == nil, "the producer has a record at most once")
         offeredBytes += Self.bytes(record)
         return record
     }
@@ -76,12 +76,13 @@ struct PartitionOutlet {
     ///   fault.
     mutating func reported(_ ticket: UInt64, cause: String?, now: Now) {
         guard let bytes = offered.removeValue(forKey: ticket) else {
-            preconditionFailure("a report of a record of another partition")
+            preconditionFailure(
+                "a report is about a record that this partition gave to the producer")
         }
         offeredBytes -= bytes
         precondition(
             offeredBytes >= 0 && (offeredBytes == 0 || !offered.isEmpty),
-            "the bytes with the producer are miscounted")
+            "the bytes with the producer are never below 0, and 0 when it has no record")
         if let cause {
             refused(cause: cause, now: now)
         } else {

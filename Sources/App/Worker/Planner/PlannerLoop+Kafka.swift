@@ -53,13 +53,15 @@ extension PlannerLoop {
                 key: record.key, value: record.value, timestamp: timestamp)
         case WorkerPlan.restrictionsTable:
             return pipeline.restrictionRecord(key: record.key, value: record.value)
-        default: preconditionFailure("unknown table topic")
+        default:
+            preconditionFailure(
+                "a table's record is of registrations, suppressions or restrictions")
         }
     }
 
     /// Opens the consumer of events. The index must be complete before the first event is read.
     mutating func openConsumer() {
-        precondition(consumer == nil, "the consumer is opened twice")
+        precondition(consumer == nil, "the consumer is opened only while there is none")
         // The memory of prefetched table records is free now, and is returned to the system.
         Allocator.trim()
         let statistics = pipeline.audience.statistics
@@ -126,12 +128,12 @@ extension PlannerLoop {
 
     private mutating func readEvent(_ record: borrowing KafkaRecord, now: Now) {
         guard let assignment = record.assignment else {
-            preconditionFailure("a record of a partition that is not assigned")
+            preconditionFailure("a record that is delivered is of an assigned partition")
         }
         if record.topic == plan.deferredConsumed {
             return readDeferred(record, of: assignment, now: now)
         }
-        assert(record.topic < plan.bindings.count, "a record of a topic without a binding")
+        assert(record.topic < plan.bindings.count, "each events topic has a binding")
         if plan.isSkipped(topic: record.topic, partition: record.partition, offset: record.offset),
             !waits.held.isHeld(assignment)
         {

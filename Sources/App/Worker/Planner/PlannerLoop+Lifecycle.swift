@@ -164,7 +164,9 @@ extension PlannerLoop {
     }
 
     private mutating func unassign(_ ids: [AssignmentID]) {
-        assert(!ids.contains(where: lifecycle.open.contains), "a partition given up is ours still")
+        assert(
+            !ids.contains(where: lifecycle.open.contains),
+            "a partition that is given up is not open any more")
         pipeline.unassigned(ids)
         for id in ids {
             waits.held.forget(id)

@@ -48,7 +48,7 @@ struct PlannerLoop: ~Copyable {
     ) {
         precondition(
             producer.topics == plan.producedTopics && tables.topics == plan.tableTopics,
-            "a position names another topic to the client than to the plan")
+            "a position names the same topic to the clients and to the plan")
         self.plan = plan
         self.control = control
         self.logger = logger

@@ -19,7 +19,9 @@ package struct RecordOutlet {
     private let bytesMax: Int
 
     package init(recordsMax: Int, bytesMax: Int) {
-        precondition(recordsMax > 0 && bytesMax > 0, "an outlet through which nothing gets")
+        precondition(
+            recordsMax > 0 && bytesMax > 0,
+            "an outlet lets through at least one record and one byte")
         self.recordsMax = recordsMax
         self.bytesMax = bytesMax
         parts = [PartitionOutlet(recordsMax: recordsMax, bytesMax: bytesMax)]
@@ -72,7 +74,7 @@ package struct RecordOutlet {
         waitingCount -= 1
         guard isAccepted else { return }
         let earlier = offered.updateValue(turn, forKey: record.ticket)
-        precondition(earlier == nil, "a record is with the producer twice")
+        precondition(earlier == nil, "the producer has a record at most once")
     }
 
     /// Notes that the producer has reported on a record. Returns false if the record is not from
@@ -143,7 +145,7 @@ extension RecordOutlet {
         let records = limit("queue.buffering.max.messages", 100_000)
         let bytes = limit("queue.buffering.max.kbytes", 65_536) << 10
         return RecordTopic.allCases.enumerated().map { position, topic in
-            precondition(topic.rawValue == position, "an outlet stands in another topic's place")
+            precondition(topic.rawValue == position, "an outlet stands at its topic's raw value")
             // Dead letters are few, but any number of them may have to wait.
             let share = topic == .deadLetters ? min(bytes, 4 << 20) : bytes
             return RecordOutlet(recordsMax: records, bytesMax: share)

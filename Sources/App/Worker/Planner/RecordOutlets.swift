@@ -90,7 +90,7 @@ struct RecordOutlets {
             let outlet = outlets.indices.first {
                 outlets[$0].reported(ticket, cause: answer.cause, now: now)
             }
-            precondition(outlet != nil, "the producer reports a record that it was not given")
+            precondition(outlet != nil, "the producer reports only records that it was given")
             Self.tell(&pipeline, answer, of: ticket)
         } > 0
     }

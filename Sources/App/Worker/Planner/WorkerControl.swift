@@ -111,7 +111,7 @@ package final class WorkerControl: Sendable {
 
     func enter(_ phase: Phase) {
         let before = self.phase.exchange(phase.rawValue, ordering: .acquiringAndReleasing)
-        precondition(before < phase.rawValue, "a worker's phases go forward")
+        precondition(before < phase.rawValue, "a worker's phases only go forward")
     }
 
     package var latest: Snapshot { snapshot.withLock { $0 } }

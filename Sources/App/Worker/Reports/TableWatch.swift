@@ -22,7 +22,7 @@ struct TableWatch {
                 "registrations, suppressions and restrictions are up to date again",
                 metadata: ["partitions": "\(Self.names(cured, topics: topics))"])
         }
-        assert(now.count == lags.count, "a partition lags twice")
+        assert(now.count == lags.count, "a partition is at most once among those that lag")
         stale = now
     }
 

@@ -49,7 +49,7 @@ extension PlannerLoop {
                         endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
                         writtenAt: now.wall),
                     of: Shadow.deferredPartition, now: now)
-                assert(problem == nil, "a worker cannot read what it has written")
+                assert(problem == nil, "a worker can read what it has written")
             }
         }
     }

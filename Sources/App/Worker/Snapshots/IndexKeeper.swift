@@ -44,7 +44,9 @@ package struct IndexKeeper: Service, CustomStringConvertible {
                 settings: plan.kafka, topics: plan.snapshotTopics, from: start.tables,
                 now: PlannerLoop.clock(), logger: logger)
             defer { tables.close(timeout: .seconds(2)) }
-            guard let use = start.use else { preconditionFailure("no directory is configured") }
+            guard let use = start.use else {
+                preconditionFailure("an index is kept only where a directory is configured")
+            }
             var loop = try KeeperLoop(plan, tables, use, stop: stop, logger: logger)
             if let index = start.takeIndex() { loop.pipeline.begin(with: index) }
             try loop.run()
