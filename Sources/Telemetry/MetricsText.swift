@@ -48,7 +48,7 @@ package enum MetricsText {
         for series in family.series {
             precondition(
                 series.labels.map(\.name) == definition.labels,
-                "\(definition.name) has labels of its own")
+                "\(definition.name) has exactly the labels of its definition")
             switch series.value {
             case .integer(let value):
                 text += "\(definition.name)\(labels(series.labels)) \(value)\n"

@@ -51,7 +51,7 @@ package struct Device: Sendable {
         number: Int, subjects: Int, startingAt time: WallTime,
         using random: inout some RandomNumberGenerator
     ) {
-        precondition(subjects > 0, "a device that has nothing to show")
+        precondition(subjects > 0, "a device shows at least one subject")
         self.number = number
         self.subjects = subjects
         sequence = time.milliseconds

@@ -90,7 +90,7 @@ package final class FleetProcess: Sendable {
         switch ending {
         case .exited(let code): return code
         case .killed(let signal): return -signal
-        case nil: preconditionFailure("\(name) has ended, and runs")
+        case nil: preconditionFailure("a process that has ended does not run: \(name)")
         }
     }
 }

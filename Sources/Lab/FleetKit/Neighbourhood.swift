@@ -24,7 +24,9 @@ package struct Neighbourhood: Sendable {
     /// - Parameter installations: at least three; rounded down to whole homes.
     package init(installations: Int, hasStreet: Bool = false) {
         self.hasStreet = hasStreet
-        precondition(installations >= Self.installationsEach, "a home has three installations")
+        precondition(
+            installations >= Self.installationsEach,
+            "there are enough installations for one home at least")
         self.installations = installations / Self.installationsEach * Self.installationsEach
     }
 
@@ -37,7 +39,9 @@ package struct Neighbourhood: Sendable {
 
     package func subject(_ number: Int) -> String {
         if hasStreet, number == street { return "street" }
-        precondition(number >= 0 && number < subjectCount, "no such subject")
+        precondition(
+            number >= 0 && number < subjectCount,
+            "a subject's number lies within the count of subjects")
         return number < homes ? "door-\(number)" : "lamp-\(number - homes)"
     }
 
@@ -63,7 +67,7 @@ package struct Neighbourhood: Sendable {
     package var tokenCount: Int { installations * Sort.allCases.count }
 
     package func tokenNumber(_ sort: Sort, of installation: Int) -> Int {
-        precondition(installation >= 0, "no such installation")
+        precondition(installation >= 0, "an installation's number is at least 0")
         return installation * Sort.allCases.count + sort.rawValue
     }
 
@@ -90,7 +94,9 @@ package struct Neighbourhood: Sendable {
         if hasStreet, number == street {
             return (0..<installations).map { tokenNumber(.control, of: $0) }
         }
-        precondition(number >= 0 && number < subjectCount, "no such subject")
+        precondition(
+            number >= 0 && number < subjectCount,
+            "a subject's number lies within the count of subjects")
         let isDoor = number < homes
         let home = isDoor ? number : number - homes
         let first = home * Self.installationsEach
@@ -112,7 +118,9 @@ package struct Neighbourhood: Sendable {
     package func registrations(
         of installation: Int, tokenSet: Int? = nil, at time: WallTime
     ) -> [RegistrationDraft] {
-        precondition((0..<installations).contains(installation), "no such installation")
+        precondition(
+            (0..<installations).contains(installation),
+            "an installation's number lies within the count of installations")
         let owner = tokenSet ?? installation
         let home = installation / Self.installationsEach
         let (door, lamp) = (subject(home), subject(homes + home))

@@ -15,7 +15,7 @@ struct Population: Sendable {
     }
 
     init(installations: Int) {
-        precondition(installations > 0, "nobody could change")
+        precondition(installations > 0, "a population has at least one installation")
         tokenSets = Array(0..<installations)
         nextTokenSet = installations
     }
@@ -44,7 +44,9 @@ struct Population: Sendable {
     }
 
     private mutating func give(_ tokenSet: Int?, to installation: Int) -> Change {
-        assert(tokenSet.map { $0 < nextTokenSet } ?? true, "a set of tokens that nobody has made")
+        assert(
+            tokenSet.map { $0 < nextTokenSet } ?? true,
+            "only a set of tokens that was made is given")
         tokenSets[installation] = tokenSet
         return Change(installation: installation, tokenSet: tokenSet)
     }

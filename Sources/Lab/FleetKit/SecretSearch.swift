@@ -41,7 +41,8 @@ package struct SecretSearch: Sendable {
 
     package mutating func add(deviceToken: [UInt8]) {
         let digits = Array(Hexadecimal.encode(deviceToken).utf8)
-        precondition(digits.count >= Self.startLength, "a device token is too short to be found")
+        precondition(
+            digits.count >= Self.startLength, "a device token is long enough to be searched for")
         hexStarts.insert(Self.start(of: digits))
         starts[Self.start(of: Array(Data(deviceToken).base64EncodedData()))] = .deviceToken
     }
@@ -56,8 +57,11 @@ package struct SecretSearch: Sendable {
     }
 
     package mutating func add(password: String) {
-        precondition(password.utf8.count >= Self.startLength, "a password is too short to be found")
-        precondition(password.utf8.allSatisfy(Self.isOfSecret), "a password that is not one run")
+        precondition(
+            password.utf8.count >= Self.startLength, "a password is long enough to be searched for")
+        precondition(
+            password.utf8.allSatisfy(Self.isOfSecret),
+            "a password is one run of characters that secrets have")
         starts[Self.start(of: Array(password.utf8))] = .password
     }
 

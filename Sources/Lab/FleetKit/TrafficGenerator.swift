@@ -154,7 +154,7 @@ package final class TrafficGenerator {
     private func emit(_ event: EmittedEvent) throws {
         let ticket = nextTicket
         nextTicket += 1
-        precondition(underWay[ticket] == nil, "two events have one ticket")
+        precondition(underWay[ticket] == nil, "each event under way has a ticket of its own")
         underWay[ticket] = event
         let subject = neighbourhood.subject(event.subject)
         try enqueue(

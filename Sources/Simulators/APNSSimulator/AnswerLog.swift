@@ -98,7 +98,7 @@ struct AnswerLog: ~Copyable {
     }
 
     private mutating func append(decimal value: Int64) {
-        precondition(value >= 0, "no answer is dated before 1970")
+        precondition(value >= 0, "an answer's time is not before 1970")
         withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
             var rest = value
             var start = digits.count

@@ -55,7 +55,9 @@ struct DelayedAnswers {
         heap.swapAt(0, heap.count - 1)
         let first = heap.removeLast()
         sink(from: 0)
-        assert(nextDue.map { first.due <= $0 } ?? true, "answers leave out of their order")
+        assert(
+            nextDue.map { first.due <= $0 } ?? true,
+            "answers leave in the order of their due times")
         return first
     }
 

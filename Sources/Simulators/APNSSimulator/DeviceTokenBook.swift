@@ -105,7 +105,7 @@ final class DeviceTokenBook: Sendable {
         private mutating func add(
             _ key: UInt64, owner: UInt32, at place: Int, pushedAt time: Int64
         ) -> Bool {
-            assert(keys[place] == 0, "a token is written over another")
+            assert(keys[place] == 0, "a token is written only to an empty place")
             guard count < tokensMax else { return false }
             keys[place] = key
             owners[place] = owner
@@ -116,7 +116,9 @@ final class DeviceTokenBook: Sendable {
         }
 
         private func place(of key: UInt64) -> Int {
-            assert(key != 0 && count * 2 <= keys.count, "a search that would not end")
+            assert(
+                key != 0 && count * 2 <= keys.count,
+                "a key is not 0, and at least half of the places are empty, so a search ends")
             let mask = keys.count - 1
             var place = Int(truncatingIfNeeded: key) & mask
             while keys[place] != 0 && keys[place] != key { place = (place + 1) & mask }

@@ -85,15 +85,17 @@ final class OpenRequests: ServerRequests {
     }
 
     func requestEnded(_ request: Int) {
-        assert(requests[request].isOpen, "a request ends after it was closed")
+        assert(requests[request].isOpen, "a request ends while it is open")
         ended.append(request)
     }
 
     func requestClosed(_ request: Int, errorCode: UInt32) {
-        assert(requests[request].isOpen, "a request is closed twice")
+        assert(requests[request].isOpen, "a request is closed once")
         requests[request].isOpen = false
         openCount -= 1
-        assert(openCount == requests.count - vacant.count - 1, "open requests are miscounted")
+        assert(
+            openCount == requests.count - vacant.count - 1,
+            "each place but the one being closed is vacant or has an open request")
         turn.counts.requestsOpen -= 1
         vacant.append(request)
         // A stream may be reset before its complete request is handled.

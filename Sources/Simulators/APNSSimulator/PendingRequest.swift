@@ -50,7 +50,9 @@ struct PendingRequest {
     var headers: [RecordedRequest.Header] = []
 
     mutating func begin(stream: Int32, serial: UInt64) {
-        assert(!isOpen && serial > self.serial, "a place is taken from a request that is open")
+        assert(
+            !isOpen && serial > self.serial,
+            "a place is taken only when closed, by a request with a later serial")
         self.stream = stream
         self.serial = serial
         isOpen = true
@@ -68,7 +70,7 @@ struct PendingRequest {
     static let bodyBytesMax = PushType.builtIn.reduce(0) { max($0, $1.bodyBytesMax) } + 1
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        assert(isOpen, "the body of a request that has ended")
+        assert(isOpen, "a body is that of an open request")
         let count = min(bytes.count, Self.bodyBytesMax - body.count)
         body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
     }

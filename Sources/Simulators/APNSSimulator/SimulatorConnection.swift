@@ -110,7 +110,7 @@ final class SimulatorConnection {
             switch transfer {
             case .bytes(let count):
                 outputStart += count
-                precondition(outputStart <= outputEnd, "TLS has taken more than there was")
+                precondition(outputStart <= outputEnd, "TLS takes no more bytes than there are")
             case .wantsWrite:
                 wantsWritable = true
                 return
@@ -128,7 +128,7 @@ final class SimulatorConnection {
         outputStart = 0
         let filled = output.withUnsafeMutableBytes { try? session.serialise(into: $0) }
         outputEnd = filled ?? 0
-        precondition(outputEnd <= output.count, "frames run over the end of the output")
+        precondition(outputEnd <= output.count, "frames end within the output")
         if filled == nil { state = .dead }
         return outputEnd > 0
     }

@@ -57,7 +57,7 @@ final class SimulatorCounters: Sendable {
 
     func connectionClosed() {
         let left = connectionsOpen.subtract(1, ordering: .relaxed).newValue
-        precondition(left >= 0, "more connections are closed than were opened")
+        precondition(left >= 0, "no more connections are closed than were opened")
     }
 
     var counts: SimulatorCounts {

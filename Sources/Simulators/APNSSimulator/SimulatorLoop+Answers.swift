@@ -15,7 +15,7 @@ extension SimulatorLoop {
 
     private func decide(_ request: Int, of connection: SimulatorConnection) {
         let openRequests = connection.openRequests
-        assert(openRequests.requests[request].isOpen, "a request is answered after it was closed")
+        assert(openRequests.requests[request].isOpen, "a request is answered while it is open")
         widen(connection)
         guard !turn.isStalled else {
             turn.counts.unanswered += 1

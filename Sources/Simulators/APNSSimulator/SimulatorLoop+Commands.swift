@@ -59,7 +59,8 @@ extension SimulatorLoop {
         // `APNSSimulator` has carried these out, on the book that all threads share.
         case .deviceTokenGapMin, .assignToken: break
         case .goAway, .resetConnections, .resetStreams, .blackHole, .streamLimit, .stop:
-            preconditionFailure("carried out elsewhere: \(command)")
+            preconditionFailure(
+                "this command is carried out elsewhere and does not come here: \(command)")
         }
     }
 

@@ -53,7 +53,8 @@ final class SimulatorLoop {
         shared: SimulatorShared, mailbox: SimulatorMailbox, listeners: [ListeningSocket],
         peers: [SimulatorMailbox]
     ) throws {
-        precondition(peers.contains { $0 === mailbox }, "a thread that is dealt no connections")
+        precondition(
+            peers.contains { $0 === mailbox }, "a thread is among those that are dealt connections")
         self.shared = shared
         self.mailbox = mailbox
         self.listeners = listeners
@@ -189,7 +190,7 @@ final class SimulatorLoop {
         do throws(SystemError) {
             try epoll.add(accepted.socket.descriptor, for: .read, tag: connection.tag)
             precondition(
-                connections[connection.tag] == nil, "two connections have one number")
+                connections[connection.tag] == nil, "each connection has a number of its own")
             connections[connection.tag] = connection
             updateInterest(connection)
         } catch {

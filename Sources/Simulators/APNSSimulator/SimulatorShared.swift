@@ -116,7 +116,8 @@ final class SimulatorMailbox: Sendable {
 
     func haveObeyed(_ count: Int) {
         let all = obeyed.add(count, ordering: .releasing).newValue
-        assert(all <= posted.load(ordering: .relaxed), "more is obeyed than was said")
+        assert(
+            all <= posted.load(ordering: .relaxed), "no more messages are obeyed than were posted")
     }
 
     /// Waits until every message posted so far is handled, for at most a second: the thread may

@@ -28,7 +28,8 @@ struct TopicBook: Sendable {
     init(apps: [SimulatorApp], pushTypes: [SimulatorPushType] = []) {
         self.apps = apps.map { App(bundleID: Array($0.bundleID.utf8), teamID: $0.teamID) }
         precondition(
-            PushEnvironment.allCases.allSatisfy { $0.rawValue < 2 }, "an environment has one bit")
+            PushEnvironment.allCases.allSatisfy { $0.rawValue < 2 },
+            "an environment's number is 0 or 1, so it fits into one bit")
         let known = PushType.builtIn.map { row in
             Row(
                 name: Array(row.name.utf8), suffix: Array(row.topicSuffix.utf8),
@@ -84,7 +85,9 @@ struct TopicBook: Sendable {
 
     /// The owner of a device token as one number; the lowest bit is the environment.
     func owner(app: Int, type: Int, _ environment: PushEnvironment) -> UInt32 {
-        assert(apps.indices.contains(app) && rows.indices.contains(type), "unknown owner")
+        assert(
+            apps.indices.contains(app) && rows.indices.contains(type),
+            "an owner's app and type are known to the book")
         return UInt32((app * rows.count + rows[type].canonical) * 2 + Int(environment.rawValue))
     }
 
