@@ -35,6 +35,12 @@ package final class AccessControl: Sendable {
         try settings.check()
         var watch = AccessWatch(settings, fetch: fetch)
         let first = try watch.first()
+        assert(
+            (first.serviceKeys != nil) == (settings.serviceKeysFile != nil),
+            "there are service keys exactly where a file of them is configured")
+        assert(
+            (first.trust != nil) == (settings.appAttest != nil),
+            "there are roots and secrets exactly where App Attest is configured")
         serviceKeys = Mutex(first.serviceKeys)
         tokens = settings.jwt.map { TokenVerifier($0) }
         appAttest =

@@ -23,7 +23,8 @@ final class AppAttestAccess: Sendable {
     static let dateTolerance = Duration.seconds(300)
     /// How long before its credential's end a key's claim of the installation ends.
     static let renewalTime = Duration.seconds(600)
-    private static let nameBytesMax = 128
+    /// Of the name of an app or an installation.
+    static let nameBytesMax = 128
     /// SHA-256 in base64.
     private static let keyIDBytes = 44
     static let attestationBytesMax = CBOR.bytesMax * 4 / 3

@@ -46,6 +46,7 @@ struct AttestCredential: Hashable {
         app: String, environment: PushEnvironment, installation: String, key: [UInt8],
         expiresAt: WallTime
     ) {
+        assert(key.count == Self.keyBytes, "an attested key is a point of P-256 in 65 bytes")
         self.app = app
         self.environment = environment
         self.installation = installation
@@ -55,7 +56,10 @@ struct AttestCredential: Hashable {
 
     /// Names have at most 128 bytes.
     private static func counted(_ text: String) -> [UInt8] {
-        [UInt8(text.utf8.count)] + Array(text.utf8)
+        assert(
+            text.utf8.count <= AppAttestAccess.nameBytesMax,
+            "a name in a credential is no longer than an attestation may have it")
+        return [UInt8(text.utf8.count)] + Array(text.utf8)
     }
 }
 

@@ -76,7 +76,8 @@ struct AttestationVerifier: Sendable {
 
     /// A sequence of an octet string, which is tagged [1].
     static func nonceExtension(_ nonce: [UInt8]) -> [UInt8] {
-        DER.sequence([DER.value(tag: 0xA1, DER.octetString(nonce))])
+        assert(nonce.count == SHA256Digest.bytes, "a nonce is a SHA-256 of 32 bytes")
+        return DER.sequence([DER.value(tag: 0xA1, DER.octetString(nonce))])
     }
 
     static func aaguid(_ environment: PushEnvironment) -> [UInt8] {

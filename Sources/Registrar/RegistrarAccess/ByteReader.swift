@@ -18,7 +18,8 @@ struct ByteReader {
 
     /// A number of so many bytes, at most 8, big-endian.
     mutating func number(bytes count: Int) -> UInt64? {
-        bytes(count)?.reduce(0) { $0 << 8 | UInt64($1) }
+        assert((1...8).contains(count), "a number has 1 to 8 bytes, so that it fits into 64 bits")
+        return bytes(count)?.reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     /// Bytes after a byte with their number.

@@ -42,6 +42,9 @@ struct JSONWebToken {
         signed = Array(text.utf8.prefix(parts[0].utf8.count + 1 + parts[1].utf8.count))
         self.signature = signature
         self.payload = payload
+        assert(
+            signed.count + 1 + parts[2].utf8.count == text.utf8.count,
+            "what is signed is all of the token before its last dot")
     }
 
     /// The claims, which are worth something once the signature is verified.

@@ -23,6 +23,9 @@ struct RequestOrder {
     static let pathsMax = 64
 
     init(window: Duration, entriesMax: Int = 100_000) {
+        assert(
+            window > .zero && entriesMax > 0,
+            "a request is remembered for more than no time, and there is room for one")
         self.window = window
         self.entriesMax = entriesMax
     }
@@ -50,6 +53,9 @@ struct RequestOrder {
         if paths.count > Self.pathsMax { paths = ["": paths.values.max() ?? counter] }
         recentCount += paths.count
         recent[keyID] = paths
+        assert(
+            recentCount >= recent.count,
+            "the paths of all keys are counted, and each key has at least one")
     }
 
     /// What is remembered is forgotten after one to two windows, or sooner when the table is full.

@@ -72,6 +72,9 @@ struct ServiceKeys: Sendable {
     /// The caller who has this key. Every key is compared, and each comparison takes the same time
     /// wherever the two differ.
     func caller(with key: String) -> Caller? {
+        assert(
+            keys.allSatisfy { $0.digest.count == SHA256Digest.bytes },
+            "a service key's digest is a SHA-256 of 32 bytes: no other could be equal to one")
         let digest = SHA256Digest.of(Array(key.utf8))
         var found: Int?
         for index in keys.indices where ConstantTime.isEqual(digest, keys[index].digest) {
@@ -99,7 +102,11 @@ package struct ServiceKey: Sendable {
         let key = ServiceKeys.prefix + Base64URL.encode(RandomBytes.make(32))
         let digest = Hexadecimal.encode(SHA256Digest.of(Array(key.utf8)))
         let names = apps.isEmpty ? "*" : apps.joined(separator: ",")
-        return ServiceKey(key: Secret(key), line: "\(id) \(digest) \(names)")
+        let line = "\(id) \(digest) \(names)"
+        assert(
+            (try? ServiceKeys(Array(line.utf8)))?.count == 1,
+            "the line that is made is one of a key in a file of service keys")
+        return ServiceKey(key: Secret(key), line: line)
     }
 
     static func isID(_ text: String) -> Bool { isName(text, bytesMax: 64) }

@@ -25,6 +25,7 @@ final class TokenVerifier: Sendable {
 
     /// New keys; every token is verified again, since its key may have been withdrawn.
     func keysChanged(to keys: JSONWebKeySet, at now: WallTime) {
+        assert(!keys.keys.isEmpty, "a key set that is in force has at least one key")
         state.withLock { state in
             state.keys = keys
             state.keysReadAt = now
@@ -103,5 +104,6 @@ struct VerifiedTokens: Sendable {
             if claims.count >= Self.countMax { claims.removeAll(keepingCapacity: true) }
         }
         claims[digest] = new
+        assert(claims.count <= Self.countMax, "the claims of at most countMax tokens are kept")
     }
 }

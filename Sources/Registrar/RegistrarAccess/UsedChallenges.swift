@@ -17,6 +17,9 @@ struct UsedChallenges {
     private static let suffix = 22
 
     init(life: Duration, countMax: Int = 100_000) {
+        assert(
+            life > .zero && countMax > 0,
+            "a challenge is remembered for more than no time, and there is room for one")
         self.life = life
         self.countMax = countMax
     }
@@ -30,6 +33,9 @@ struct UsedChallenges {
             recent = [:]
             turnedAt = now
         }
+        assert(
+            challenge.utf8.count >= Self.suffix,
+            "a valid challenge is at least as long as the part of it that is remembered")
         let end = Substring(String(challenge.suffix(Self.suffix)))
         if let known = former[end] ?? recent[end] { return known == keyID }
         recent[end] = keyID
