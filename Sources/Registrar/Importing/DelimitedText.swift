@@ -134,6 +134,7 @@ package enum DelimitedText {
             rest = rest.dropFirst()
         }
         guard let number else { throw RowProblem("a field has an escape without digits") }
+        assert(number < 512, "an escape has at most two hexadecimal or three octal digits")
         return UInt8(truncatingIfNeeded: number)
     }
 

@@ -107,6 +107,9 @@ package struct ElementSplitter {
     }
 
     private mutating func lend(_ body: (SourceRecord) throws -> Void) rethrows {
+        assert(
+            partial.first == UInt8(ascii: "{") && partial.last == UInt8(ascii: "}"),
+            "an object that is lent begins and ends with its own braces")
         keptDepth = nil
         let whole = partial
         partial.removeAll(keepingCapacity: true)

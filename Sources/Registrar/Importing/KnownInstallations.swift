@@ -104,10 +104,12 @@ package struct KnownInstallations: ~Copyable {
             if (count + 1) * 8 > slots.count * 7 { grow() }
             set(self.place(of: part), part, seen)
             count += 1
+            assert(count < slots.count, "a place is free, so a search for an unknown name ends")
             return 0
         }
 
         private mutating func set(_ place: Int, _ part: UInt64, _ seconds: UInt32) {
+            assert(seconds != 0, "the seconds that are noted are not 0, which marks a free place")
             slots[place] = (part >> 16) << 32 | UInt64(seconds)
             rests[place] = UInt16(truncatingIfNeeded: part)
         }
@@ -128,6 +130,7 @@ package struct KnownInstallations: ~Copyable {
         private mutating func grow() {
             let old = self
             self = Segment(places: old.slots.count * 9 / 8)
+            assert(slots.count > old.slots.count, "a segment grows by at least one place")
             for place in old.slots.indices where old.slots[place] != 0 {
                 let part = old.part(at: place)
                 set(self.place(of: part), part, UInt32(truncatingIfNeeded: old.slots[place]))

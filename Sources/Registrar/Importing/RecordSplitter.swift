@@ -113,6 +113,8 @@ package struct RecordSplitter {
             bytes = UnsafeRawBufferPointer(rebasing: bytes.dropLast())
         }
         guard problem != nil || !bytes.isEmpty else { return }
+        assert(bytes.count <= Self.recordBytesMax, "a record has at most recordBytesMax bytes")
+        assert(recordLine <= line, "a record begins on a line that was reached")
         try body(SourceRecord(line: recordLine, bytes: bytes, problem: problem))
     }
 }

@@ -182,8 +182,10 @@ extension InstallationKey {
     fileprivate func named(
         after token: [UInt8], _ digest: ([UInt8]) -> [UInt8]
     ) -> InstallationKey {
-        InstallationKey(
+        let digest = digest(token)
+        assert(digest.count == 32, "the digest of a token is a SHA-256 of 32 bytes")
+        return InstallationKey(
             environment: environment, app: app,
-            installation: ImportedRegistration.installation(ofTokenDigest: digest(token)))
+            installation: ImportedRegistration.installation(ofTokenDigest: digest))
     }
 }

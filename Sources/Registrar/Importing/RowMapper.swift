@@ -117,6 +117,7 @@ package struct RowMapper: Sendable {
         _ values: RowReader.Values, line: Int, now: WallTime,
         joined: (String) throws -> [String] = { _ in [] }
     ) throws -> MappedRow {
+        assert(values.count == wanted.count, "a row has the texts of each wanted column")
         if let platforms = format.platforms, columns[.platform] != nil,
             !platforms.contains((text(.platform, values) ?? "").lowercased())
         {
@@ -124,6 +125,9 @@ package struct RowMapper: Sendable {
         }
         guard let digits = text(.token, values) else { return .leftOut(.withoutToken) }
         let token = try Self.token(digits)
+        assert(
+            (1...RecordLimits.tokenBytesMax).contains(token.count),
+            "a token that was read has 1 to tokenBytesMax bytes")
         let lastSeen = try text(.lastSeen, values).map {
             try Self.instant($0, now: now)
         }

@@ -65,6 +65,8 @@ package struct SubjectTemplate: Hashable, Sendable {
             }
             subjects = longer
         }
+        assert(
+            subjects.allSatisfy { !$0.isEmpty }, "a subject made by a template is not empty")
         return subjects
     }
 
