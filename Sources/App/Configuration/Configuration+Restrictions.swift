@@ -66,6 +66,9 @@ extension ConfiguredRestriction {
         where RecordLimits.subjectBytes.contains(subject.utf8.count):
             return .subject(Array(subject.utf8), app: app)
         case (let app, let tokenClass, nil, nil):
+            assert(
+                app != nil || tokenClass != nil,
+                "a restriction of pushes names an app or a class of token")
             return .pushes(app: app, tokenClass: tokenClass ?? nil)
         default:
             throw Complaint(
@@ -83,6 +86,7 @@ extension ConfiguredRestriction {
                 remedy: "write rate=500/s after limit, and nowhere else")
         }
         guard let rate else { return word == "drop" ? .drop : .pause }
+        assert(rate.hasSuffix("/s"), "a rate that the pattern lets through ends in /s")
         guard let number = Int64(rate.dropLast(2)), RecordLimits.pushesPerSecond.contains(number)
         else {
             throw Complaint(

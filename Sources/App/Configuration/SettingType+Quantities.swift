@@ -6,6 +6,7 @@ internal import PushModel
 extension SettingType where Value == Duration {
     /// A duration, written as a number and a unit: `500ms`, `30s`, `10m`, `24h`, `7d`.
     static func duration(_ bounds: ClosedRange<Duration>) -> Self {
+        assert(bounds.lowerBound >= .zero, "a duration in a configuration is at least zero")
         let range = "\(bounds.lowerBound.notation) to \(bounds.upperBound.notation)"
         return .scalar(
             "a duration from \(range)", schema: Duration.schema, write: \.notation

@@ -61,6 +61,9 @@ package enum Spelling {
                 row[j + 1] = min(replaced, diagonal + 1, row[j] + 1)
             }
         }
+        assert(
+            row[right.count] <= max(left.count, right.count),
+            "two words differ by no more letters than the longer one has")
         return row[right.count]
     }
 }

@@ -81,7 +81,12 @@ package struct WorkerPlan: Sendable {
     /// The position of the canaries' topic in `producedTopics`; nil if none are written.
     var canariesProduced: Int? {
         guard let canaryBinding else { return nil }
-        return canaryBinding == shardBinding ? Self.shardsProduced : producedTopics.count - 1
+        let position =
+            canaryBinding == shardBinding ? Self.shardsProduced : producedTopics.count - 1
+        assert(
+            producedTopics[position] == eventTopics[canaryBinding],
+            "canaries are written to the topic of their binding")
+        return position
     }
 
     package var canaryTopic: String? { canaryBinding.map { eventTopics[$0] } }

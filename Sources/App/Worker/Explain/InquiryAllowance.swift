@@ -23,7 +23,10 @@ struct InquiryAllowance {
         return left > .zero
     }
 
-    mutating func took(_ work: Duration) { left -= work }
+    mutating func took(_ work: Duration) {
+        assert(work >= .zero, "the time that work has taken is at least zero")
+        left -= work
+    }
 
     /// When work may go on, if it may not now.
     func resumes(now: MonotonicTime) -> MonotonicTime {

@@ -53,6 +53,9 @@ struct KeyFollower {
             let known = rotations.values.reduce(there) { $0.union($1.keys) }
             numbers = numbers.filter { known.contains($0.value) }
             keys = keys.filter { known.contains($0.key) }
+            assert(
+                rotations.values.allSatisfy { keys[$0.keyInUse] != nil },
+                "the key that is in use in an environment is never forgotten")
         }
     }
 

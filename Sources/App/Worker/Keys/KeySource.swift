@@ -66,6 +66,7 @@ struct KeySource: Sendable {
             add(file, keyID: credential.nextKeyID, to: &look)
             look.newer.formUnion(look.keys[count...])
         }
+        assert(look.newer.isSubset(of: look.keys), "the newer keys are among those found")
         return look
     }
 

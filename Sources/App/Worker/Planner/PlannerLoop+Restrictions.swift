@@ -15,6 +15,9 @@ extension PlannerLoop {
         if let counts = readers.counting.advance(
             plan, waker: control.waker, logger: logger, now: now)
         {
+            assert(
+                counts.produced.count == plan.producedTopics.count,
+                "there is a count of partitions for each topic that is written to")
             plan.consumedPartitions = counts.consumed
             plan.producedPartitions = counts.produced
             sharePartitions()

@@ -113,6 +113,7 @@ package struct RecordOutlet {
         var records: [OutgoingRecord] = []
         for index in parts.indices { records += parts[index].withdraw(now: now) }
         waitingCount -= records.count
+        assert(waitingCount >= 0, "no more records are withdrawn than wait")
         return records
     }
 

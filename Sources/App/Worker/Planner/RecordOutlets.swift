@@ -57,6 +57,9 @@ struct RecordOutlets {
         if let traceparent = record.traceparent {
             headers.append((EventRecord.traceparentHeader, traceparent))
         }
+        assert(
+            record.topic != .events || plan.shardBinding != nil,
+            "shards are written only where a topic holds the worker's own events")
         let topic = plan.producedTopic(record.topic)
         let acceptance = record.key.withUnsafeBytes { key in
             (record.value ?? []).withUnsafeBytes { value in

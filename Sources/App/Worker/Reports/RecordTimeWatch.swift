@@ -65,6 +65,7 @@ struct RecordTimeWatch {
     private mutating func reportAhead(now: Now, logger: Logger, topic: (Source) -> String) {
         defer { ahead = nil }
         guard let ahead, Self.isDue(aheadToldAt, Self.clockInterval, now) else { return }
+        assert(ahead.by > Self.aheadMax, "a record that is told of is ahead by more than aheadMax")
         aheadToldAt = now.monotonic
         logger.warning(
             """

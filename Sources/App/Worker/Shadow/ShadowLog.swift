@@ -98,6 +98,7 @@ final class ShadowLog: Sendable {
                 defer { (state.lines, state.waiting) = ([], 0) }
                 return (state.lines, state.waiting, state.isClosing)
             }
+            assert((count == 0) == lines.isEmpty, "each line that waits is counted")
             if count > 0 {
                 do throws(SystemError) {
                     try file.append(lines)
