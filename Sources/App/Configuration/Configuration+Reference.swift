@@ -63,10 +63,8 @@ extension Configuration {
         counters to the log; SIGUSR2 and SIGPIPE are ignored.
 
         **A new signing key.** Apple never issues a key again under an old key ID, so a new key comes
-        beside the old one. With `keyFolder: /secrets/apns`, in which each file keeps the name that
-        Apple gave it: make the new key, put its `AuthKey_<key ID>.p8` into the folder (add it to the
-        Kubernetes Secret), and wait until each worker has logged "APNs accepts another signing key"
-        for each environment; then revoke the old key and take its file away. A worker looks every
+        beside the old one, and [runbook.md](runbook.md#key-rotation) has the steps. In the folder of
+        `keyFolder: /secrets/apns` each file keeps the name that Apple gave it. A worker looks every
         5 s and tries a new key by one push to a token that nobody has. Until APNs accepts it the old
         key stays in use; while it is refused the log says so, and it is tried again. Of several keys
         that are there when a worker starts, it begins with the one that `keyID` names, otherwise

@@ -28,10 +28,7 @@ extension WorkerMetrics {
 
         A registrar has metrics of its own: [registrar.md](registrar.md#what-it-tells).
 
-        Worth an alert: `lamplighter_oldest_uncommitted_seconds` far above
-        `lamplighter_offset_hold_allowed_seconds`, `lamplighter_topic_unread_records` that grows, a
-        `lamplighter_breaker_state` above 0, `lamplighter_topic_blocked` at 1, and
-        `lamplighter_index_age_seconds` above 30.
+        What is worth an alert, and what to do then: [runbook.md](runbook.md#alerts).
 
         Pushes add up at any time: `lamplighter_pushes_queued_total`, `_followed_up_total`,
         `_resumed_total` and `_unqueued_total` of a worker are together what has ended
