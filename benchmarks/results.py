@@ -100,6 +100,14 @@ def commit():
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (" with changes" if changed else "")
 
 
+def with_contents(text):
+    """The page with a list of its sections before the first."""
+    titles = re.findall(r"^## (.*)$", text, re.M)
+    links = [f"[{title}](#{re.sub(r'[^a-z0-9_-]', '', title.lower().replace(' ', '-'))})" for title in titles]
+    sections = text[text.index("<!-- begin "):]
+    return f"{HEAD}\n**Contents:** " + " ·\n".join(links) + f"\n\n{sections}"
+
+
 class Section:
     """Begun before the measurements, so that the machine's load is not theirs."""
 
@@ -122,5 +130,5 @@ class Section:
             text = text[:first] + section + text[last:]
         else:
             text += "\n" + section
-        FILE.write_text(text)
+        FILE.write_text(with_contents(text))
         print(section, flush=True)

@@ -2,20 +2,26 @@
 // Part of Lamplighter.
 
 internal import KafkaLog
+internal import PushModel
 
 extension Configuration {
     /// The text of docs/configuration.md: this introduction and the key table.
     package static var reference: String {
-        ([introduction] + shape.map { section($0) } + [kafkaProperties, kafkaTokens, closing])
-            .joined(separator: "\n") + "\n"
+        let body = ([introduction] + shape.map { section($0) } + [kafkaProperties, kafkaTokens])
+            .joined(separator: "\n")
+        return [head, PageContents.list(of: body), body].joined(separator: "\n\n") + "\n"
     }
 
-    private static let introduction = """
+    private static let head = """
         <!-- Written by `make docs` from the table in Sources/App/Configuration. -->
 
         # Configuration
 
-        One YAML file of maps, named by `--config`. A start looks like this:
+        One YAML file of maps, named by `--config`.
+        """
+
+    private static let introduction = """
+        A start looks like this:
 
         ```yaml
         kafka:
@@ -130,13 +136,6 @@ extension Configuration {
         life are over and, while there is none, again at intervals of 1 s to 60 s. It must be
         a JSON Web Token with a subject (`sub`). The endpoint is `https://`, or `http://` on the
         loopback interface; no proxy is used. `lamplighter check` says what is wrong with it.
-        """
-
-    private static let closing = """
-
-        ## Not here yet
-
-        `registrar` (its address to listen on) is no key yet.
         """
 
     private static func section(_ section: KeyShape) -> String {

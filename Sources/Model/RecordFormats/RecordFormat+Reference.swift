@@ -6,7 +6,8 @@ internal import PushModel
 extension RecordFormat {
     /// The text of docs/records.md: an introduction and the field tables.
     package static var reference: String {
-        ([introduction] + all.map(\.section)).joined(separator: "\n\n") + "\n"
+        let body = all.map(\.section).joined(separator: "\n\n")
+        return [introduction, PageContents.list(of: body), body].joined(separator: "\n\n") + "\n"
     }
 
     private static let introduction = """

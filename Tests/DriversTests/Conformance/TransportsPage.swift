@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// docs/transports.md: what the suite verifies, for people.
 enum TransportsPage {
     static var text: String {
-        ([introduction, legend] + Behaviour.chapters.map(table) + [limits])
-            .joined(separator: "\n\n") + "\n"
+        let body = ([legend] + Behaviour.chapters.map(table) + [limits]).joined(separator: "\n\n")
+        return [introduction, PageContents.list(of: body), body].joined(separator: "\n\n") + "\n"
     }
 
     private static let introduction = """

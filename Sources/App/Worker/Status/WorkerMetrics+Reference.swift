@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
 internal import Telemetry
 
 extension WorkerMetrics {
-    /// The text of docs/metrics.md: an introduction and a table of the metrics.
+    /// The text of docs/metrics.md: an introduction and a table of each group of metrics.
     package static var reference: String {
+        let body = groups.map { table($0.title, $0.metrics.map(\.definition)) }
+            .joined(separator: "\n\n")
+        return [introduction, PageContents.list(of: body), body].joined(separator: "\n\n") + "\n"
+    }
+
+    private static func table(_ title: String, _ definitions: [MetricDefinition]) -> String {
+        let head = "## \(title)\n\n| metric | type | labels | meaning |\n|---|---|---|---|"
         let rows = definitions.map { definition in
             let labels = definition.labels.map { "`\($0)`" }.joined(separator: ", ")
             return "| `\(definition.name)` | \(definition.kind.rawValue) | \(labels) | "
                 + "\(definition.help.replacing("|", with: "\\|")) |"
         }
-        return introduction + rows.joined(separator: "\n") + "\n"
+        return ([head] + rows).joined(separator: "\n")
     }
 
     private static let introduction = """
@@ -34,9 +42,5 @@ extension WorkerMetrics {
         `_resumed_total` and `_unqueued_total` of a worker are together what has ended
         (`lamplighter_pushes_total`), what was deferred (`lamplighter_pushes_deferred_total`) and what
         is in memory (`lamplighter_pushes_waiting` but for its state `deferred`).
-
-        | metric | type | labels | meaning |
-        |---|---|---|---|
-
         """
 }

@@ -19,7 +19,14 @@ package enum WorkerMetrics {
         all.map { MetricFamily($0.definition, $0.series(status)) }
     }
 
-    static let all = process + index + log + pushes + shadow + delivery + export
+    static let all = groups.flatMap(\.metrics)
+
+    /// In the order of docs/metrics.md, which has a part for each.
+    static let groups: [(title: String, metrics: [Metric])] = [
+        ("The process", process), ("The index", index), ("Kafka", log),
+        ("Events and pushes", pushes), ("Shadow", shadow), ("Delivery", delivery),
+        ("OpenTelemetry", export),
+    ]
 
     // MARK: Kinds of metrics
 
