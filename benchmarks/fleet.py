@@ -127,7 +127,7 @@ class Fleet:
         return len(held) == len(self.workers) and sum(held) == self.shared
 
     def run(self, fan_out, pushes, json=False):
-        """CPU of the workers in µs per push, from the events' records to their stored offsets."""
+        """CPU of the workers in µs per push, from the events' records to their committed offsets."""
         events = max(1, pushes // fan_out)
         after = self.sent.get(fan_out, 0)
         self.sent[fan_out] = after + events

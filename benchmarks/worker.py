@@ -83,7 +83,7 @@ def main():
             f"make bench BENCH_ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={SMALL} "
             f"TOKENS_MEMORY={MIDDLE} TOKENS_LARGE={LARGE}")
         section.add(
-            f"From Kafka record to stored offset, {kafka}, {PUSHES:,} pushes a run, {ROUNDS} "
+            f"From Kafka record to committed offset, {kafka}, {PUSHES:,} pushes a run, {ROUNDS} "
             "rounds, median (least–most). CPU of the whole process, librdkafka's threads "
             f"included. Each token has three subscriptions, of {MIDDLE:,} tokens two.")
         simulator = rig.simulator()
