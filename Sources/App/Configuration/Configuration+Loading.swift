@@ -98,12 +98,13 @@ extension Configuration {
         ])
     }
 
-    private mutating func resolvePaths(in folder: String) {
+    mutating func resolvePaths(in folder: String) {
         func resolve(_ path: inout String?) {
             guard let relative = path, !relative.hasPrefix("/") else { return }
             path = folder + "/" + relative
         }
         resolve(&intake.lastRecordFile)
+        resolve(&delivery.shadowLog)
         resolve(&index.snapshotDirectory)
         resolve(&admin.tokenFile)
         resolve(&apns.caFile)
@@ -120,6 +121,7 @@ extension Configuration {
             resolve(&apns.credentials[name]!.keyFile)
             resolve(&apns.credentials[name]!.keyFolder)
             resolve(&apns.credentials[name]!.nextKeyFile)
+            resolve(&apns.credentials[name]!.providerTokenFile)
         }
     }
 }
