@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Delivery
 internal import Foundation
 internal import KafkaLog
 internal import PushModel
 internal import Testing
 
 @testable internal import Configuration
+@testable internal import Delivery
 @testable internal import Intake
 @testable internal import Pipeline
 @testable internal import Worker

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 from processes import APP, ENVIRONMENT, KEY, PATIENCE, PROGRAMS, TEAM, Processes, reserve_port, write_whole
@@ -157,8 +158,17 @@ log: {{level: trace, format: text}}
         return series
 
     def page(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=PATIENCE) as answer:
-            return answer.read().decode()
+        def page():
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=PATIENCE) as answer:
+                    return answer.read().decode()
+            except urllib.error.HTTPError as error:
+                # On a busy machine the planner does not always answer in time.
+                if error.code != 503:
+                    raise
+                return None
+
+        return self.wait_for("metrics", page)
 
     def counted(self, series):
         found = re.search(rf"^{re.escape(series)} (\S+)$", self.page(), re.MULTILINE)

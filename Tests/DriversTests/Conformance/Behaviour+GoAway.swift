@@ -67,7 +67,9 @@ extension Behaviour {
             for stream in streams { connection.answer(200, on: stream) }
             trial.collectNow()
             trial.deliver(10)
-            let isLogged = trial.log.all.contains { $0.contains("(GOAWAY)") && $0.contains("\(reason)") }
+            let isLogged = trial.log.all.contains {
+                $0.contains("(GOAWAY)") && $0.contains("\(reason)")
+            }
             #expect(isLogged == (kind == .nghttp2))
             return trial
         }
