@@ -31,7 +31,8 @@ package struct IndexKeeper: Service, CustomStringConvertible {
     /// Returns when it was asked to stop, after the index was written once more.
     package func run() async throws {
         try await withGracefulShutdownHandler {
-            try await AwaitedAnswer.onThread(named: "index-keeper") { Result { try follow() } }.get()
+            try await AwaitedAnswer.onThread(named: "index-keeper") { Result { try follow() } }
+                .get()
         } onGracefulShutdown: {
             stop.raise()
         }
