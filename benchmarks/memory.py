@@ -43,7 +43,7 @@ def account(process, log):
     return figures
 
 
-def settled(process, log):
+def rested(process, log):
     """The account after what the start has left behind was given back."""
     time.sleep(5)
     return account(process, log())
@@ -57,16 +57,16 @@ def measure(rig, simulator, tokens):
     def log():
         return worker.log.read_text(errors="replace")
 
-    ready = settled(worker, log)
+    ready = rested(worker, log)
     fleet.run(1, min(PUSHES, tokens))
     fleet.run(10, PUSHES)
-    pushed = settled(worker, log)
+    pushed = rested(worker, log)
     fleet.stop_workers()
     packaged = None
     if STATIC.exists():
         process = rig.start("static", STATIC, "run", "--config", fleet.folder / "lamplighter.yaml")
         rig.wait_for("the index", 600, lambda: "the index is complete" in rig.said("static"))
-        packaged = settled(process, lambda: rig.said("static"))
+        packaged = rested(process, lambda: rig.said("static"))
         rig.end([process])
         (rig.folder / "static.log").unlink()
     fleet.stop()

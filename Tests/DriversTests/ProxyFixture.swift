@@ -133,7 +133,7 @@ struct ProxiedBench {
         bench = try DeliveryBench(
             .libcurl, to: simulator.port, caFile: simulator.caFile,
             privatePEM: simulator.key.privatePEM, limits: limits, proxy: proxy,
-            logger: Logger(label: "proxy") { _ in WholeLineHandler(lines: log) })
+            logger: Logger(label: "proxy") { _ in RecordingHandler(lines: log) })
     }
 
     var connectionCounts: ConnectionCounts { bench.connectionCounts }
@@ -145,24 +145,5 @@ struct ProxiedBench {
     func kinds(of count: Int) -> [PushOutcome.Kind] {
         bench.submit(count)
         return bench.collect(count).map(\.kind)
-    }
-}
-
-/// A log handler that keeps whole lines with their metadata.
-struct WholeLineHandler: LogHandler {
-    let lines: Lines
-    var logLevel = Logger.Level.trace
-    var metadata: Logger.Metadata = [:]
-
-    init(lines: Lines) { self.lines = lines }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        let all = metadata.merging(event.metadata ?? [:]) { $1 }
-        lines.append("\(event.level) \(event.message) \(all)")
     }
 }

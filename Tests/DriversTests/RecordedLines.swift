@@ -11,6 +11,7 @@ final class Lines: Sendable {
     func append(_ line: String) { lines.withLock { $0.append(line) } }
 }
 
+/// A log handler that keeps whole lines with their metadata.
 struct RecordingHandler: LogHandler {
     let lines: Lines
     var logLevel = Logger.Level.trace
@@ -23,5 +24,8 @@ struct RecordingHandler: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) { lines.append("\(event.level) \(event.message)") }
+    func log(event: LogEvent) {
+        let all = metadata.merging(event.metadata ?? [:]) { $1 }
+        lines.append("\(event.level) \(event.message) \(all)")
+    }
 }

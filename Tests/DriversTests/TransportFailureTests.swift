@@ -64,7 +64,7 @@ internal import Testing
             kind, to: server.port, caFile: try server.strangersFile(),
             privatePEM: server.key.privatePEM,
             limits: DeliveryBench.brisk { $0.waitMax = .milliseconds(200) },
-            logger: Logger(label: "test") { _ in WholeLineHandler(lines: log) })
+            logger: Logger(label: "test") { _ in RecordingHandler(lines: log) })
         bench.submit(3)
         let outcomes = bench.collect(3)
         #expect(outcomes.count == 3)
@@ -85,7 +85,7 @@ internal import Testing
             kind, to: server.port, caFile: server.caFile, privatePEM: server.key.privatePEM,
             serverName: "example.com",
             limits: DeliveryBench.brisk { $0.waitMax = .milliseconds(200) },
-            logger: Logger(label: "test") { _ in WholeLineHandler(lines: log) })
+            logger: Logger(label: "test") { _ in RecordingHandler(lines: log) })
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [.unprocessed])
         #expect(bench.connectionCounts.certificatesRefused > 0)
