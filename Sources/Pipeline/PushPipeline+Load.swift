@@ -97,13 +97,13 @@ extension PushPipeline {
         [
             ("index", state.audience.statistics.totalBytes), ("pushes", state.pushes.bytes),
             ("slab", state.slab.bytes), ("payloads", state.pushes.bodies.bytes),
-            ("holders", state.tracker.bytes), ("recent_subjects", late.subjectBytes),
+            ("claims", state.tracker.bytes), ("recent_subjects", late.subjectBytes),
             ("recent_events", late.bytes), ("recent_registrations", late.registrationBytes),
             ("deferred", deferral.table.bytes),
             ("payload_order", state.payloadOrder.bytes + deferral.ends.bytes),
             ("outbox", state.outbox.bytes), ("recent_outcomes", handover.recent.bytes),
             ("correlations", state.correlations.bytes), ("traces", state.traces.bytes),
-            ("pacing", state.tokenGaps.bytes), ("budgets", state.budgets.bytes),
+            ("gaps", state.tokenGaps.bytes), ("budgets", state.budgets.bytes),
         ]
     }
 

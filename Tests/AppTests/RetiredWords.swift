@@ -137,10 +137,7 @@ struct RetiredWord: Sendable, CustomTestStringConvertible {
                 |(?<=[a-z])(Unp|P)ac(e|ed|ing)(?![a-z])
                 """,
             instead: "minimum gap (between pushes to one token), spread (of a fan-out), or rate",
-            // A value of a label, which dashboards have.
-            allowed: [#""pacing""#],
-            example: "pushesPaced, unpaced, a pace",
-            legitimate: "lamplighter_pushes_paced_total, white space"),
+            example: "pushesPaced, unpaced, a pace", legitimate: "white space"),
         RetiredWord(
             word: "store of an offset",
             pattern: "StoredPosition|[iI]sStoreDue|storeInterval|storeOffsets",

@@ -72,7 +72,7 @@ struct `An outage of the deferred topic` {
         let port = try #require(fleet.workers[0].healthPort)
         let text = try await fleet.request("/metrics", port: port).body
         let withoutGap = text.split(separator: "\n").first {
-            $0.hasPrefix("lamplighter_pushes_unpaced_total")
+            $0.hasPrefix("lamplighter_pushes_without_gap_total")
         }
         #expect(withoutGap?.hasSuffix(" 0") == false, "\(withoutGap ?? "no metric")")
         #expect(!worker.output.contains("Fatal"))

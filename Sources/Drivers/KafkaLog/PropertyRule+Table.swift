@@ -52,7 +52,7 @@ extension PropertyRule {
         "group.protocol.type": .reserved("a fleet is a group of consumers"),
         "enable.auto.commit": .reserved("offsets are committed only through the ledger"),
         "enable.auto.offset.store": .reserved(
-            "an offset is stored only when its pushes have ended"),
+            "an offset is committed only when its pushes have ended"),
         "offset.store.method": .only(
             "broker", because: "offsets would be kept where no other worker finds them"),
         "auto.commit.interval.ms": .within(
