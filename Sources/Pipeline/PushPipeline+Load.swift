@@ -71,6 +71,26 @@ extension PushPipeline {
             payloadBytes: state.pushes.bodies.bytes)
     }
 
+    /// The same, with what has waited longest.
+    package func load(now: Now) -> Load {
+        var load = load
+        load.oldestWaiting = state.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
+        load.oldestUncommitted = state.tracker.oldestUncommittedReadAt.map {
+            max(.zero, now.monotonic - $0)
+        }
+        guard let slot = state.pushes.oldestWaiting,
+            let origin = state.pushes[slot].content.origin
+        else { return load }
+        let content = state.pushes[slot].content
+        let app = state.routing[state.pushes.route(of: slot)].app
+        let subject = state.subject(content.subject, tag: content.subjectTag, app: app)
+        load.oldestWaitingTopic = state.origins.names[Int(origin.topic)]
+        load.oldestWaitingApp = state.routing.name(of: app)
+        load.oldestWaitingSubject =
+            subject.isEmpty ? nil : String(decoding: subject, as: UTF8.self)
+        return load
+    }
+
     /// How far this worker's clock is ahead of the newest record that it has read, of those that other
     /// programs write; nil before the first one.
     package func clockLead(now: Now) -> Duration? { state.witness.lead(now: now) }
@@ -125,7 +145,8 @@ extension PushPipeline {
             guard limit > 0 else { return nil }
             let use = state.budgets.use(of: type, now: now.wall)
             return BudgetUse(
-                type: type, limit: limit, tokensOver: use.tokensOver, pushesOver: use.pushesOver)
+                type: type.name, perDay: limit, tokensOver: use.tokensOver,
+                pushesOver: use.pushesOver)
         }
     }
 
@@ -133,9 +154,10 @@ extension PushPipeline {
     /// What nobody shows any more is left out, and events of whole kinds, which have no subject.
     package func subjectsOverBudget(now: Now) -> [SubjectOverBudget] {
         state.budgets.topSubjects(BudgetUse.subjectsMax, now: now.wall).map {
-            SubjectOverBudget(
+            let subject = state.subject($0.subject, tag: $0.tag, app: $0.app)
+            return SubjectOverBudget(
                 app: state.routing.name(of: $0.app),
-                subject: state.subject($0.subject, tag: $0.tag, app: $0.app), pushes: $0.count)
+                subject: String(decoding: subject, as: UTF8.self), pushes: $0.count)
         }.filter { !$0.subject.isEmpty }
     }
 
@@ -174,29 +196,6 @@ extension PushPipeline {
     /// How many answers have refused the pool's credential since the start.
     package func credentialRefusals(of pool: PoolID) -> Int {
         state.breakers.credentialRefusals(of: pool)
-    }
-
-    /// How long ago the oldest record was read whose offset cannot be committed yet; nil if there is
-    /// none.
-    package func oldestUncommitted(now: Now) -> Duration? {
-        state.tracker.oldestUncommittedReadAt.map { max(.zero, now.monotonic - $0) }
-    }
-
-    /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
-    /// none waits, or its time is not known. It may be out of date by a second.
-    package func oldestWaiting(now: Now) -> Duration? {
-        state.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
-    }
-
-    /// The event that the push which has waited longest is of; nil where that is not known.
-    package var oldestWaitingEvent: WaitingEvent? {
-        guard let slot = state.pushes.oldestWaiting else { return nil }
-        let content = state.pushes[slot].content
-        guard let origin = content.origin else { return nil }
-        let app = state.routing[state.pushes.route(of: slot)].app
-        return WaitingEvent(
-            topic: state.origins.names[Int(origin.topic)], app: state.routing.name(of: app),
-            subject: state.subject(content.subject, tag: content.subjectTag, app: app))
     }
 
     /// How often circuit breakers have opened since the start.

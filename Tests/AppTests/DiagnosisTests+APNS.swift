@@ -150,7 +150,7 @@ extension `The diagnosis of a worker` {
 
     private var pool: WorkerStatus.Pool {
         WorkerStatus.Pool(
-            credential: "home", environment: .production, endpoint: "api.push.apple.com:443")
+            credential: "home", environment: "production", endpoint: "api.push.apple.com:443")
     }
     private static let unconnected =
         withoutConnection("no error yet", remedy: "")

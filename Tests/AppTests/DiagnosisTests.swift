@@ -3,10 +3,10 @@
 
 internal import Delivery
 internal import KafkaLog
-internal import Pipeline
 internal import PushModel
 internal import Testing
 
+@testable internal import Pipeline
 @testable internal import Worker
 
 /// Each case is a worker that does well but for one thing.
@@ -228,11 +228,12 @@ internal import Testing
     }
 
     @Test func `pushes that come late are told of`() {
-        func accepted(_ quick: UInt64, late: UInt64) -> [WorkerStatus.PushLatency] {
+        func accepted(_ quick: UInt64, late: UInt64) -> [(type: PushType, times: LatencyHistogram)]
+        {
             var times = LatencyHistogram()
             times.add(nanoseconds: 20_000_000, count: quick)
             times.add(nanoseconds: 5_000_000_000, count: late)
-            return [.init(type: .controls, times: times)]
+            return [(.controls, times)]
         }
         let text = problem {
             ($0.earlier.eventToAccepted, $0.eventToAccepted) = (
@@ -251,9 +252,9 @@ internal import Testing
             $0.eventToAccepted = accepted(0, late: 100)
         }
         #expect(kept.isEmpty, "controls are meant to wait")
-        let waiting = problem { $0.oldestWaiting = .seconds(50) }
+        let waiting = problem { $0.load.oldestWaiting = .seconds(50) }
         #expect(waiting.hasPrefix("warning: The oldest push that waits is of an event 50 s ago."))
-        #expect(problem { $0.oldestWaiting = .seconds(39) }.isEmpty)
+        #expect(problem { $0.load.oldestWaiting = .seconds(39) }.isEmpty)
     }
 
     @Test func `a worker that has lost its group with Kafka names Kafka`() {
@@ -331,14 +332,14 @@ internal import Testing
     @Test func `an offset that is held for too long is told with its age`() {
         let text = problem {
             $0.holdMax = .seconds(60)
-            $0.oldestUncommitted = .seconds(91)
+            $0.load.oldestUncommitted = .seconds(91)
         }
         #expect(
             text.hasPrefix(
                 "warning: The oldest event whose offset is not stored was read 91 s ago, so a "))
         let allowed = diagnosis {
             $0.holdMax = .seconds(60)
-            $0.oldestUncommitted = .seconds(90)
+            $0.load.oldestUncommitted = .seconds(90)
         }
         #expect(allowed.problems.isEmpty)
     }
@@ -377,7 +378,7 @@ internal import Testing
                 status.demand.pushes = 100
                 status.demand.subjects = [
                     .init(
-                        app: "com.example.Home", subject: Array("door-hot".utf8), topic: "orders",
+                        app: "com.example.Home", name: "door-hot", topic: "orders",
                         pushes: 92, audience: 20_000)
                 ]
             }
@@ -451,14 +452,14 @@ internal import Testing
     @Test func `what was set aside in the last seconds is told with why`() {
         let set: (inout WorkerStatus) -> Void = { status in
             status.setAside = [
-                .init(topic: "r", isOfRows: false, reason: "notJSON", count: 7),
-                .init(topic: "r", isOfRows: true, reason: "unroutable", count: 1204),
-                .init(topic: "r", isOfRows: true, reason: "outOfBounds", count: 2),
-                .init(topic: "s", isOfRows: false, reason: "notJSON", count: 5),
+                .init(topic: "r", unit: "records", reason: "notJSON", count: 7),
+                .init(topic: "r", unit: "rows", reason: "unroutable", count: 1204),
+                .init(topic: "r", unit: "rows", reason: "outOfBounds", count: 2),
+                .init(topic: "s", unit: "records", reason: "notJSON", count: 5),
             ]
             status.earlier.setAside = [
-                .init(topic: "r", isOfRows: false, reason: "notJSON", count: 7),
-                .init(topic: "r", isOfRows: true, reason: "unroutable", count: 4),
+                .init(topic: "r", unit: "records", reason: "notJSON", count: 7),
+                .init(topic: "r", unit: "rows", reason: "unroutable", count: 4),
             ]
         }
         #expect(
@@ -472,9 +473,7 @@ internal import Testing
     @Test func `registrations in other partitions than those of their keys are not well`() {
         func misplaced(_ count: Int) -> String {
             problem {
-                var records = MisplacedRecords()
-                (records.count, records.partition, records.offset, records.home) = (count, 3, 17, 5)
-                $0.misplaced = [.init(topic: "r", records: records)]
+                $0.misplaced = [.sample(of: "r", count)]
             }
         }
         #expect(
@@ -585,7 +584,7 @@ internal import Testing
     @Test func `registrations that could not be used at the start are told all the time`() {
         let text = problem {
             $0.index.tokens = 0
-            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unknownApp", count: 2000)]
+            $0.setAside = [.init(topic: "r", unit: "records", reason: "unknownApp", count: 2000)]
             $0.earlier.setAside = $0.setAside
             $0.earlier.replayed = $0.setAside
         }
@@ -596,7 +595,7 @@ internal import Testing
         let few = diagnosis {
             $0.index.tokens = 5000
             $0.index.registrations = 5000
-            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unknownApp", count: 20)]
+            $0.setAside = [.init(topic: "r", unit: "records", reason: "unknownApp", count: 20)]
             $0.earlier.setAside = $0.setAside
             $0.earlier.replayed = $0.setAside
         }

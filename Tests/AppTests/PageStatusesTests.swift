@@ -32,7 +32,7 @@ internal import Testing
         var stalled = WorkerStatus.well()
         stalled.pools = [
             WorkerStatus.Pool(
-                credential: "home", environment: .production,
+                credential: "home", environment: "production",
                 endpoint: "api.push.apple.com:443", connections: 4, streams: 4000,
                 streamsMax: 4000, silence: .milliseconds(4100))
         ]

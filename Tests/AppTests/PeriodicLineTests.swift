@@ -18,11 +18,7 @@ internal import Testing
             wall: WallTime(milliseconds: 1_795_000_000_000 + seconds * 1000))
     }
 
-    private static let emptyLoad = PushPipeline.Load(
-        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, claims: 0, deferred: 0,
-        unacknowledged: 0, refused: 0, payloadBytes: 0)
-
-    private static let idle = FlowReport.Figures(load: Self.emptyLoad, lag: 0)
+    private static let idle = FlowReport.Figures(load: PipelineLoad(), lag: 0)
 
     @Test func `what flows is told with rate, latency, lag and what waits`() {
         var (flow, figures) = (FlowReport(), Self.idle)
@@ -38,7 +34,7 @@ internal import Testing
             figures.eventToAccepted.add(nanoseconds: milliseconds * 1_000_000)
         }
         figures.lag = 12
-        figures.oldestWaiting = .milliseconds(1234)
+        figures.load.oldestWaiting = .milliseconds(1234)
         (figures.load.queued, figures.load.resting) = (3, 1)
         (figures.load.inFlight, figures.load.deferred) = (5, 9)
         flow.report(figures, now: Self.at(5), logger: logger)
@@ -52,8 +48,8 @@ internal import Testing
         // The next line is of what came after: latency too.
         figures.counters.accepted += 1
         figures.eventToAccepted.add(nanoseconds: 1_000_000)
-        figures.load = Self.emptyLoad
-        (figures.lag, figures.oldestWaiting) = (nil, nil)
+        figures.load = PipelineLoad()
+        figures.lag = nil
         flow.report(figures, now: Self.at(10), logger: logger)
         #expect(
             lines.taken() == [
@@ -202,7 +198,7 @@ extension `The periodic line of the log` {
         flow.report(figures, now: Self.at(0), logger: logger)
         figures.counters = Self.counted()
         figures.eventToAccepted.add(nanoseconds: 1)
-        figures.oldestWaiting = .seconds(1)
+        figures.load.oldestWaiting = .seconds(1)
         figures.load.queued = 1
         flow.report(figures, now: Self.at(5), logger: logger)
         #expect(lines.taken() == ["delivering"], "no string among them")

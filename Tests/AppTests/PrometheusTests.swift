@@ -32,7 +32,7 @@ internal import Testing
         status.index.snapshotAge = .seconds(60)
         status.index.tokensOf = [
             .init(
-                app: "com.example.Home", environment: .production, tokenClass: .control, tokens: 8)
+                app: "com.example.Home", environment: "production", class: "control", tokens: 8)
         ]
         status.restrictions[.rollout(app: "com.example.Home")] = Restriction(
             .rollout(
@@ -48,7 +48,7 @@ internal import Testing
         status.export = WorkerStatus.Export()
         status.pools = [
             WorkerStatus.Pool(
-                credential: "home", environment: .production,
+                credential: "home", environment: "production",
                 endpoint: "api.push.apple.com:443", connections: 2, streams: 3,
                 streamsMax: 2000, providerTokenAge: .seconds(90), refusals: 1)
         ]
@@ -64,35 +64,32 @@ internal import Testing
             WorkerStatus.EventCount(topic: "lamplighter.events", outcome: "matched", count: 2)
         ]
         status.pushes = [
-            WorkerStatus.PushCount(
-                app: "com.example.Home", type: .controls, outcome: "accepted", reason: "", count: 3)
+            PushTally.Count(
+                app: "com.example.Home", type: "controls", outcome: "accepted", reason: "", count: 3
+            )
         ]
-        status.eventToAccepted = [
-            WorkerStatus.PushLatency(type: .controls, times: LatencyHistogram())
-        ]
+        status.eventToAccepted = [(.controls, LatencyHistogram())]
         status.recordNoteTotals = [
             .init(topic: "lamplighter.events", kind: "conditionType", count: 4)
         ]
-        status.unread = [WorkerStatus.TopicCount(topic: "lamplighter.events", count: 4)]
+        status.unread = [("lamplighter.events", 4)]
         status.topicTurns = [
             WorkerStatus.TopicTurn(topic: "lamplighter.events", waits: 2, isWaiting: true)
         ]
-        status.setAside = [false, true].map { isOfRows in
+        status.setAside = ["records", "rows"].map { unit in
             WorkerStatus.SetAsideCount(
-                topic: "lamplighter.registrations", isOfRows: isOfRows, reason: "unknownApp",
+                topic: "lamplighter.registrations", unit: unit, reason: "unknownApp",
                 count: 5)
         }
-        var misplaced = MisplacedRecords()
-        misplaced.count = 6
-        status.misplaced = [.init(topic: "lamplighter.registrations", records: misplaced)]
+        status.misplaced = [.sample(of: "lamplighter.registrations", 6)]
         status.schemas = WorkerStatus.Schemas(known: 1, awaited: 1, counts: SchemaSource.Counts())
         status.deadLetters = [LetterKind(reason: "BadDeviceToken", topic: "orders"): 6]
-        status.budgets = [BudgetUse(type: .widgets, limit: 60, tokensOver: 8, pushesOver: 9)]
-        status.memory = [WorkerStatus.PartMemory(part: "index", bytes: 7)]
+        status.budgets = [BudgetUse(type: "widgets", perDay: 60, tokensOver: 8, pushesOver: 9)]
+        status.memory = [("index", 7)]
         status.canary = .sample(
             at: status.at, silence: .seconds(4),
             proof: .cameThrough(status: 200, after: .milliseconds(84)))
-        status.process.build = ServiceBuild(version: "0.1.0", commit: "0123456789ab")
+        (status.process.version, status.process.commit) = ("0.1.0", "0123456789ab")
         status.process.cpuTime = .milliseconds(1250)
         (status.process.fileDescriptors, status.process.fileDescriptorsMax) = (70, 1024)
         return status
@@ -126,7 +123,7 @@ internal import Testing
 
     @Test func `a worker tells how long an offset is held, and how long it may be`() {
         var status = Self.status
-        status.oldestUncommitted = .milliseconds(2500)
+        status.load.oldestUncommitted = .milliseconds(2500)
         status.holdMax = .seconds(600)
         let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
         for line in [

@@ -30,7 +30,7 @@ internal import Testing
 
     private static func pool(_ change: (inout WorkerStatus.Pool) -> Void) -> WorkerStatus.Pool {
         var pool = WorkerStatus.Pool(
-            credential: "home", environment: .production, endpoint: "api.push.apple.com:443")
+            credential: "home", environment: "production", endpoint: "api.push.apple.com:443")
         change(&pool)
         return pool
     }
@@ -127,13 +127,13 @@ internal import Testing
             ($0.load.queued, $0.counters.handedOver) = (9_000, 2_000)
         },
         State(sentence: "A tenth of the pushes of the last 10 s came", severity: .warning) {
-            $0.eventToAccepted = [.init(type: .controls, times: Self.times(5))]
+            $0.eventToAccepted = [(.controls, Self.times(5))]
         },
         State(sentence: "The oldest push that waits is of an event 50 s ago", severity: .warning) {
-            $0.oldestWaiting = .seconds(50)
+            $0.load.oldestWaiting = .seconds(50)
         },
         State(sentence: "The oldest event whose offset is not stored", severity: .warning) {
-            $0.oldestUncommitted = .seconds(50)
+            $0.load.oldestUncommitted = .seconds(50)
         },
         State(sentence: "Events come faster than their pushes are sent", severity: .warning) {
             ($0.hasRoomForEvents, $0.partitions[0].lag) = (false, 12_000)
@@ -143,16 +143,14 @@ internal import Testing
         },
         State(sentence: "20 records that were there at the start", severity: .warning) {
             $0.earlier.replayed = [
-                .init(topic: "r", isOfRows: false, reason: "unknownApp", count: 20)
+                .init(topic: "r", unit: "records", reason: "unknownApp", count: 20)
             ]
         },
         State(sentence: "Records of r were set aside in the last 10 s", severity: .warning) {
-            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "notJSON", count: 5)]
+            $0.setAside = [.init(topic: "r", unit: "records", reason: "notJSON", count: 5)]
         },
         State(sentence: "3 records of r are not in the partitions", severity: .warning) {
-            var records = MisplacedRecords()
-            records.count = 3
-            $0.misplaced = [.init(topic: "r", records: records)]
+            $0.misplaced = [.sample(of: "r", 3)]
         },
         State(sentence: "4 dead letters were written", severity: .warning) {
             $0.counters.deadLettersWritten = 4
@@ -272,7 +270,7 @@ internal import Testing
         "producedTopics",
         // What pushes and events come to, which their outcomes above judge.
         "transports", "connectTimes", "pushes", "redelivered", "unread", "memory", "budgets",
-        "subjectsOverBudget", "demand", "oldestWaitingEvent",
+        "subjectsOverBudget", "demand",
         // Of what is in force; a topic that waits its turn has given others room.
         "breakerPhases", "topicTurns", "schemas", "recordNoteTotals",
     ]

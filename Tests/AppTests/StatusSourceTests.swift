@@ -40,7 +40,7 @@ internal import Testing
         let answered = await withTaskGroup(of: WorkerStatus?.self) { group in
             for _ in 0..<1000 { group.addTask { await source.status() } }
             return await group.reduce(into: 0) {
-                $0 += $1?.process.build.version == "0.1.0" ? 1 : 0
+                $0 += $1?.process.version == "0.1.0" ? 1 : 0
             }
         }
         planner.cancel()

@@ -6,6 +6,7 @@ internal import Logging
 internal import PushModel
 internal import Testing
 
+@testable internal import Pipeline
 @testable internal import Worker
 
 @Suite struct `Reports of unmatched events and of what is set aside` {
@@ -97,10 +98,10 @@ internal import Testing
         func counts(_ unknown: Int, rows: Int) -> [WorkerStatus.SetAsideCount] {
             [
                 .init(
-                    topic: "registrations", isOfRows: false, reason: "invalidJSON", count: 1),
+                    topic: "registrations", unit: "records", reason: "invalidJSON", count: 1),
                 .init(
-                    topic: "registrations", isOfRows: false, reason: "unknownApp", count: unknown),
-                .init(topic: "registrations", isOfRows: true, reason: "unroutable", count: rows),
+                    topic: "registrations", unit: "records", reason: "unknownApp", count: unknown),
+                .init(topic: "registrations", unit: "rows", reason: "unroutable", count: rows),
             ]
         }
         report.report([], now: at(0), logger: logger)
@@ -129,10 +130,8 @@ internal import Testing
     @Test func `misplaced records are told once a minute, by their place and without their key`() {
         var report = MisplacedReport()
         func tell(_ count: Int, at second: Int64) -> [String] {
-            var records = MisplacedRecords()
-            (records.count, records.partition, records.offset, records.home) = (count, 3, 17, 5)
             report.report(
-                [.init(topic: "registrations", records: records)], now: at(second), logger: logger)
+                [.sample(of: "registrations", count)], now: at(second), logger: logger)
             return lines.taken()
         }
         #expect(tell(0, at: 0).isEmpty)

@@ -12,7 +12,7 @@ extension WorkerStatus {
     static func well(_ phase: WorkerControl.Phase = .running) -> WorkerStatus {
         var status = WorkerStatus(
             phase: phase, at: WallTime(rfc3339: "2026-11-21T06:12:00.123Z")!, index: Index(),
-            hasJoinedGroup: true, counters: Counters(), load: PipelineLoad())
+            hasJoinedGroup: true, counters: Counters(), load: .nothing)
         status.index.tables = ["lamplighter.registrations", "lamplighter.suppressions"].map {
             Table(topic: $0, partitions: 2, unread: 0, age: .seconds(4))
         }
@@ -23,6 +23,14 @@ extension WorkerStatus {
         status.partitions = [Partition(topic: "orders", partition: 3, lag: 7)]
         status.consumedPartitions = 32
         return status
+    }
+}
+
+extension MisplacedRecords {
+    static func sample(of topic: String, _ count: Int) -> MisplacedRecords {
+        var records = MisplacedRecords(topic: topic)
+        (records.count, records.partition, records.offset, records.belongsIn) = (count, 3, 17, 5)
+        return records
     }
 }
 

@@ -49,8 +49,8 @@ import Testing
         #expect(counted.count == wrong.count && counted.count > 100)
         let last = try #require(wrong.last)
         #expect(counted.partition == last.partition && counted.offset == last.offset)
-        #expect(counted.home == last.home)
-        #expect(reader.misplaced[1] == MisplacedRecords())
+        #expect(counted.belongsIn == last.home)
+        #expect(reader.misplaced[1] == MisplacedRecords(topic: "suppressions"))
     }
 
     private func write(

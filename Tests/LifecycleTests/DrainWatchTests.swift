@@ -10,9 +10,7 @@ internal import Testing
 /// How long partitions that are given up keep their group waiting.
 @Suite struct `The watch over a drain` {
     private var watch = DrainWatch()
-    private var load = PipelineLoad(
-        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, claims: 0, deferred: 0,
-        unacknowledged: 0, refused: 0, payloadBytes: 0)
+    private var load = PipelineLoad()
     private var counters = Counters()
 
     private mutating func isOver(at milliseconds: Int64) -> Bool {

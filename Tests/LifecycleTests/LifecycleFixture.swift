@@ -17,9 +17,7 @@ func at(_ milliseconds: Int64) -> Now {
 final class LifecycleFixture {
     var lifecycle: WorkerLifecycle
     private(set) var time: Int64 = 0
-    var load = PipelineLoad(
-        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, claims: 0, deferred: 0,
-        unacknowledged: 0, refused: 0, payloadBytes: 0)
+    var load = PipelineLoad()
     var counters = Counters()
     /// The drain states of partitions; others are `drained`.
     var states: [AssignmentID: DrainState] = [:]

@@ -25,9 +25,7 @@ internal import Testing
     }
 
     private func subjects(topic: Int) -> [String] {
-        fixture.pipeline.eventTally.sample(.unmatched, topic: topic).map {
-            String(decoding: $0.subject, as: UTF8.self)
-        }
+        fixture.pipeline.eventTally.sample(.unmatched, topic: topic).map(\.subject)
     }
 
     @Test func `an event is counted by its topic and by what came of it`() {

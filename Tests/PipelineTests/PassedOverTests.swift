@@ -35,9 +35,7 @@ internal import Testing
     private func sample(
         _ outcome: EventTally.SampledOutcome, of fixture: PipelineFixture
     ) -> [String] {
-        fixture.pipeline.eventTally.sample(outcome, topic: 0).map {
-            String(decoding: $0.subject, as: UTF8.self)
-        }
+        fixture.pipeline.eventTally.sample(outcome, topic: 0).map(\.subject)
     }
 
     @Test(arguments: [

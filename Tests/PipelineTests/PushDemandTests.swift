@@ -16,10 +16,6 @@ internal import Testing
 
     private var demand: PushDemand { fixture.pipeline.demand(now: fixture.now) }
 
-    private func text(_ subject: PushDemand.Subject) -> String {
-        String(decoding: subject.subject, as: UTF8.self)
-    }
-
     private func register(_ count: Int, show subject: String) {
         fixture.register(
             "I",
@@ -41,11 +37,11 @@ internal import Testing
         emit("quiet", times: 20)
         emit("hot", times: 4)
         let demand = self.demand
-        #expect(demand.subjects.first.map(text) == "hot")
+        #expect(demand.subjects.first?.name == "hot")
         #expect(demand.subjects.first?.audience == 500)
         #expect(abs((demand.subjects.first?.pushes ?? 0) - 2000) <= DemandTally.stride)
         #expect(abs(demand.pushes - 2020) <= DemandTally.stride)
-        #expect(demand.topics.map { $0.topic } == ["events-0"])
+        #expect(demand.topics.map { $0.name } == ["events-0"])
         #expect(demand.apps.map { $0.pushes } == [demand.pushes])
     }
 
@@ -55,7 +51,7 @@ internal import Testing
         }
         for number in 0..<30 { emit("door-\(number)", times: number == 17 ? 2000 : 20) }
         let demand = self.demand
-        #expect(demand.subjects.first.map(text) == "door-17")
+        #expect(demand.subjects.first?.name == "door-17")
         #expect(abs((demand.subjects.first?.pushes ?? 0) - 2000) <= 2 * DemandTally.stride)
     }
 
@@ -75,8 +71,8 @@ internal import Testing
         fixture.event(nil, #"{"kinds":["door"]}"#)
         while !fixture.deliverAll().isEmpty {}
         let demand = fixture.pipeline.demand(now: fixture.now)
-        #expect(demand.subjects.map(text) == ["door", "door"])
-        #expect(Set(demand.subjects.map(\.isKind)) == [false, true])
+        #expect(demand.subjects.map(\.name) == ["door", "door"])
+        #expect(Set(demand.subjects.map(\.unit)) == ["subject", "kind"])
         #expect(demand.subjects.allSatisfy { $0.audience == 500 })
     }
 

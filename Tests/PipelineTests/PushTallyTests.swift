@@ -203,7 +203,7 @@ internal import Testing
         fixture.acknowledge(fixture.takeRecords())
         let counters = fixture.counters
         var sums: [String: Int] = [:]
-        for ended in fixture.tallied { sums[ended.outcome.name, default: 0] += ended.count }
+        for ended in fixture.tallied { sums[ended.outcome, default: 0] += ended.count }
         #expect(
             sums == [
                 "accepted": counters.accepted, "rejected": counters.rejected,
@@ -225,9 +225,7 @@ extension PipelineFixture {
     var ended: [String: Int] {
         var ended: [String: Int] = [:]
         for push in tallied {
-            let words = [
-                pipeline.routing.name(of: push.app), push.type.name, push.outcome.name, push.reason,
-            ]
+            let words = [push.app, push.type, push.outcome, push.reason]
             ended[words.filter { !$0.isEmpty }.joined(separator: " ")] = push.count
         }
         return ended

@@ -16,8 +16,8 @@ internal import Testing
         $0.tokenGuard.suppressionsPerMinuteMax = 0
     }
 
-    private var waiting: Duration? { fixture.pipeline.oldestWaiting(now: fixture.now) }
-    private var uncommitted: Duration? { fixture.pipeline.oldestUncommitted(now: fixture.now) }
+    private var waiting: Duration? { fixture.pipeline.load(now: fixture.now).oldestWaiting }
+    private var uncommitted: Duration? { fixture.pipeline.load(now: fixture.now).oldestUncommitted }
 
     @Test func `the oldest waiting push is told by its event, until none waits`() {
         fixture.registerControl("A", [1], shows: ["door"])
@@ -47,7 +47,7 @@ internal import Testing
             fixture.event(
                 "inbox", EventValue.alert("\(number)"), writtenAt: fixture.now.wall + .seconds(-30))
         }
-        func waiting() -> Duration? { fixture.pipeline.oldestWaiting(now: fixture.now) }
+        func waiting() -> Duration? { fixture.pipeline.load(now: fixture.now).oldestWaiting }
         fixture.pass(.seconds(1))
         #expect(waiting() == .seconds(31))
         while !fixture.deliverAll().isEmpty {}

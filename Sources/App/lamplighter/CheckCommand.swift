@@ -245,7 +245,7 @@ struct CheckCommand: AsyncParsableCommand {
                     among: Self.placesLooked, of: topic, configuration)
                 guard found.count > 0 else { return nil }
                 return "of the last \(Self.placesLooked) records of each partition, "
-                    + "\(found.text(in: topic)); \(MisplacedRecords.remedy)"
+                    + "\(found.text); \(MisplacedRecords.remedy)"
             } catch {
                 return "cannot look at the last records of \(topic): \(Failure(error).message)"
             }

@@ -57,7 +57,7 @@ struct TopicSweep {
                 continue
             }
         }
-        return MisplacedRecords()
+        return MisplacedRecords(topic: topic)
     }
 
     /// Lends each record to `body`, in order within a partition, until `body` returns false. Throws

@@ -114,7 +114,7 @@ package final class TableReader {
         partitions = Array(repeating: [], count: topics.count)
         freshness = TableFreshness(topics: topics.count)
         replay = ReplayProgress(topics: topics.count)
-        misplaced = Array(repeating: MisplacedRecords(), count: topics.count)
+        misplaced = topics.map(MisplacedRecords.init)
         discoverAt = now.monotonic + Self.discoveryInterval
         session = try ConsumerSession(
             settings: settings, role: .table, topics: topics, logger: logger,
@@ -252,7 +252,7 @@ package final class TableReader {
             misplaced[topic].count += 1
             misplaced[topic].partition = message.partition
             misplaced[topic].offset = message.offset
-            misplaced[topic].home = home
+            misplaced[topic].belongsIn = home
         }
     }
 
@@ -559,13 +559,14 @@ package struct TableProgress: Hashable, Sendable {
 /// Records of a table that are in other partitions than murmur2 gives their keys, which is Kafka's own
 /// partitioner and `murmur2_random` of librdkafka: written with another one, librdkafka's default for
 /// instance, or before the topic got more partitions.
-package struct MisplacedRecords: Hashable, Sendable {
+package struct MisplacedRecords: Codable, Hashable, Sendable {
+    package let topic: String
     package var count = 0
     /// Where the last of them is.
     package var partition: Int32 = 0
     package var offset: Int64 = 0
     /// The partition of its key.
-    package var home: Int32 = 0
+    package var belongsIn: Int32 = 0
 
-    package init() {}
+    package init(topic: String) { self.topic = topic }
 }

@@ -58,9 +58,17 @@ package struct Pool: Sendable {
 
     /// The name of its circuit breaker, for people.
     package var breakerName: String {
-        "credential \(credential) in \(environment.name)"
-            + (isForBroadcasts ? " for broadcasts" : "")
+        Self.breakerName(credential, in: environment.name, for: service)
     }
+
+    package static func breakerName(
+        _ credential: String, in environment: String, for service: String?
+    ) -> String {
+        "credential \(credential) in \(environment)" + (service.map { " for \($0)" } ?? "")
+    }
+
+    /// The word for what it carries, where that is not pushes to devices.
+    package var service: String? { isForBroadcasts ? "broadcasts" : nil }
 }
 
 /// Maps pushes to routes and pools; fixed at start. It has a route for every app of every

@@ -91,38 +91,41 @@ struct DemandTally {
 
 /// Who asks for most pushes, the first of them first. Figures are estimates: too high by as much as the
 /// rarest that is told apart, and to within some hundreds.
-package struct PushDemand: Sendable {
-    package struct Subject: Sendable {
+package struct PushDemand: Codable, Sendable, Equatable {
+    package struct Subject: Codable, Sendable, Equatable {
         package var app: String
-        package var subject: [UInt8]
-        /// Whether it is a kind of controls and widgets, which events of whole kinds are for.
-        package var isKind = false
+        /// `subject`; or `kind` of a kind of controls and widgets, which events of whole kinds are for.
+        package var unit = "subject"
+        package var name: String
         /// Of the latest event.
         package var topic: String
         package var pushes: Int
         /// How many entries its list had at the latest event.
         package var audience: Int
+    }
 
-        package init(app: String, subject: [UInt8], topic: String, pushes: Int, audience: Int) {
-            self.app = app
-            self.subject = subject
-            self.topic = topic
-            self.pushes = pushes
-            self.audience = audience
-        }
+    /// A topic, or an app.
+    package struct Part: Codable, Sendable, Equatable {
+        package var name: String
+        package var pushes: Int
     }
 
     /// The time that the figures are of.
-    package var over = Duration.zero
+    @Seconds package var over = Duration.zero
     package var pushes = 0
     package var subjects: [Subject] = []
-    package var topics: [(topic: String, pushes: Int)] = []
-    package var apps: [(app: String, pushes: Int)] = []
+    package var topics: [Part] = []
+    package var apps: [Part] = []
 
     /// The most that are named of each.
     static let most = 10
 
     package init() {}
+
+    private enum CodingKeys: String, CodingKey {
+        case over = "overSeconds"
+        case pushes, subjects, topics, apps
+    }
 }
 
 extension PushPipeline {
@@ -132,21 +135,23 @@ extension PushPipeline {
         var demand = PushDemand()
         demand.over = now.monotonic - sum.since
         demand.pushes = sum.pushes
-        func first<Key>(_ counts: [Key: Int]) -> [(Key, Int)] {
-            counts.sorted { $0.value > $1.value }.prefix(PushDemand.most).map { ($0, $1) }
+        func first<Key>(_ counts: [Key: Int], _ name: (Key) -> String) -> [PushDemand.Part] {
+            counts.sorted { $0.value > $1.value }.prefix(PushDemand.most)
+                .map { PushDemand.Part(name: name($0.key), pushes: $0.value) }
         }
-        demand.topics = first(sum.topics).map { (state.origins.names[$0], $1) }
-        demand.apps = first(sum.apps).map { (state.routing.name(of: $0), $1) }
+        demand.topics = first(sum.topics) { state.origins.names[$0] }
+        demand.apps = first(sum.apps) { state.routing.name(of: $0) }
         for entry in sum.subjects.sorted(by: { $0.count > $1.count }).prefix(PushDemand.most) {
             let subject = state.name(of: entry.subject, tag: entry.tag, app: entry.app)
             // Nobody shows it any more.
             guard !subject.isEmpty else { continue }
-            var told = PushDemand.Subject(
-                app: state.routing.name(of: entry.app), subject: subject,
-                topic: state.origins.names[Int(entry.topic)], pushes: entry.count,
-                audience: entry.audience)
-            told.isKind = state.audience.isKindWide(entry.subject)
-            demand.subjects.append(told)
+            demand.subjects.append(
+                PushDemand.Subject(
+                    app: state.routing.name(of: entry.app),
+                    unit: state.audience.isKindWide(entry.subject) ? "kind" : "subject",
+                    name: String(decoding: subject, as: UTF8.self),
+                    topic: state.origins.names[Int(entry.topic)], pushes: entry.count,
+                    audience: entry.audience))
         }
         return demand
     }

@@ -48,8 +48,8 @@ package struct EventTally: ~Copyable {
     }
 
     /// The latest subjects of a topic that reached nobody, each once, the newest last.
-    package struct Sighting: Sendable, Equatable {
-        package var subject: [UInt8]
+    package struct Sighting: Codable, Sendable, Equatable {
+        package var subject: String
         package var at: WallTime
     }
 
@@ -132,9 +132,10 @@ package struct EventTally: ~Copyable {
         // An event of whole kinds has no subject.
         guard !subject.isEmpty else { return }
         sampleDueAt[sample] = now.monotonic + Self.sampleInterval
-        samples[sample].removeAll { $0.subject.elementsEqual(subject) }
+        samples[sample].removeAll { $0.subject.utf8.elementsEqual(subject) }
         if samples[sample].count == Self.sampleMax { samples[sample].removeFirst() }
-        samples[sample].append(Sighting(subject: Array(subject), at: now.wall))
+        samples[sample].append(
+            Sighting(subject: String(decoding: subject, as: UTF8.self), at: now.wall))
     }
 
     // MARK: What was counted

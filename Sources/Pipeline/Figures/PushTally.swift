@@ -76,10 +76,13 @@ package struct PushTally: ~Copyable {
     }
 
     /// How many pushes ended alike.
-    package struct Count: Sendable, Equatable {
-        package var app: AppID
-        package var type: PushType
-        package var outcome: Outcome
+    package struct Count: Codable, Sendable, Equatable {
+        package var app: String
+        /// The name of the push type.
+        package var type: String
+        /// The `name` of an `Outcome`.
+        package var outcome: String
+        /// The `name` of a `Reason`.
         package var reason: String
         package var count: Int
     }
@@ -99,6 +102,7 @@ package struct PushTally: ~Copyable {
     private var run = Run()
     /// By route.
     private let apps: [AppID]
+    private let appNames: [String]
     /// The first cell of each app and push type; `none` where no such push has ended.
     private var firstCells: Column<UInt32>
     private var cells: Column<Int>
@@ -117,6 +121,7 @@ package struct PushTally: ~Copyable {
 
     init(routing: RoutingTable) {
         apps = routing.routes.map(\.app)
+        appNames = routing.apps
         let blocks = routing.apps.count * types
         firstCells = Column(capacity: blocks)
         firstCells.resize(to: blocks, filling: Self.none)
@@ -205,8 +210,8 @@ package struct PushTally: ~Copyable {
                     guard cells[cell] > 0 else { continue }
                     counts.append(
                         Count(
-                            app: AppID(rawValue: UInt16(app)),
-                            type: PushType(rawValue: UInt8(type)), outcome: outcome,
+                            app: appNames[app], type: PushType.all[type].name,
+                            outcome: outcome.name,
                             reason: Reason(number: number).name, count: cells[cell]))
                 }
             }

@@ -4,7 +4,7 @@
 internal import Audience
 internal import FlatMemory
 internal import Planning
-package import PushModel
+internal import PushModel
 
 /// How many pushes each token was sent today, for the push types that have a budget
 /// (`planning.budget`). A day is one of UTC.
@@ -148,10 +148,11 @@ struct TokenBudgets: ~Copyable {
 }
 
 /// What the pushes of one type have come to since the day began, on this worker.
-package struct BudgetUse: Sendable {
-    package var type: PushType
+package struct BudgetUse: Codable, Sendable, Equatable {
+    /// The name of the push type.
+    package var type: String
     /// Pushes a token and day.
-    package var limit: Int
+    package var perDay: Int
     /// Tokens that were sent more.
     package var tokensOver: Int
     /// The pushes above it.
@@ -162,9 +163,9 @@ package struct BudgetUse: Sendable {
 }
 
 /// A subject whose tokens were sent pushes above their budgets today.
-package struct SubjectOverBudget: Sendable {
+package struct SubjectOverBudget: Codable, Sendable, Equatable {
     package var app: String
-    package var subject: [UInt8]
+    package var subject: String
     /// How many, or a few more than that.
     package var pushes: Int
 }

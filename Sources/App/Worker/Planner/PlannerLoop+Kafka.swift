@@ -220,7 +220,7 @@ extension PlannerLoop {
         reports.unmatched.report(
             unmatched, passedOver: passedOver, now: now, logger: logger)
         reports.setAside.report(setAside, now: now, logger: logger)
-        reports.misplaced.report(misplaced, now: now, logger: logger)
+        reports.misplaced.report(tables.misplaced, now: now, logger: logger)
         reports.held.report(heldPartitions(now: now), now: now, logger: logger)
         watchClock(now: now)
         for warning in tables.takeWarnings() + records.producer.takeWarnings()
@@ -249,12 +249,11 @@ extension PlannerLoop {
 
     private mutating func figures(now: Now) -> FlowReport.Figures {
         var figures = FlowReport.Figures(
-            counters: pipeline.counters, load: pipeline.load, lag: consumer?.lag,
+            counters: pipeline.counters, load: pipeline.load(now: now), lag: consumer?.lag,
             unavailablePartitions: consumer?.unavailableCount ?? 0)
         for accepted in pipeline.pushTally.acceptanceTimes {
             figures.eventToAccepted.add(accepted.times)
         }
-        figures.oldestWaiting = pipeline.oldestWaiting(now: now)
         return figures
     }
 }

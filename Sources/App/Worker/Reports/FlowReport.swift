@@ -17,8 +17,6 @@ struct FlowReport {
         var eventToAccepted = LatencyHistogram()
         /// How many records of events are not committed yet; nil while none can be read.
         var lag: Int64?
-        /// How long ago the oldest event was written of which a push waits in memory.
-        var oldestWaiting: Duration?
         /// How many assigned partitions cannot be read at the moment.
         var unavailablePartitions = 0
 
@@ -128,7 +126,7 @@ struct FlowReport {
             guard let time = times.quantile(share) else { continue }
             metadata[name] = .stringConvertible(Self.rounded(time / .milliseconds(1)))
         }
-        if let oldest = figures.oldestWaiting {
+        if let oldest = figures.load.oldestWaiting {
             metadata["oldestWaitingSeconds"] = .stringConvertible(
                 Self.rounded(oldest / .seconds(1)))
         }

@@ -5,11 +5,11 @@ package import KafkaLog
 internal import PushModel
 
 extension MisplacedRecords {
-    /// What is wrong with a topic, as text that a sentence can begin with.
-    package func text(in topic: String) -> String {
+    /// What is wrong with the topic, as text that a sentence can begin with.
+    package var text: String {
         "\(count.counted("record")) of \(topic) \(count == 1 ? "is" : "are") not in the "
             + "\(count == 1 ? "partition of its key" : "partitions of their keys"), such as \(partition)/\(offset), which belongs in "
-            + "partition \(home): after a restart an older one may win"
+            + "partition \(belongsIn): after a restart an older one may win"
     }
 
     /// What to do.

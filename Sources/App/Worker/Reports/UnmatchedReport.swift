@@ -51,25 +51,18 @@ struct SetAsideReport {
     private var minutes = MinuteReports()
 
     mutating func report(_ counts: [WorkerStatus.SetAsideCount], now: Now, logger: Logger) {
-        let parts = Dictionary(grouping: counts) { Part(topic: $0.topic, isOfRows: $0.isOfRows) }
-        for (part, reasons) in parts.sorted(by: { $0.key.name < $1.key.name }) {
+        let parts = Dictionary(grouping: counts) { "\($0.topic) \($0.unit)" }
+        for (part, reasons) in parts.sorted(by: { $0.key < $1.key }) {
             let total = reasons.reduce(0) { $0 + $1.count }
-            guard let new = minutes.growth(of: part.name, to: total, now: now) else { continue }
+            guard let new = minutes.growth(of: part, to: total, now: now) else { continue }
             var metadata: Logger.Metadata = [
-                "topic": "\(part.topic)", "of": part.isOfRows ? "rows" : "records",
+                "topic": "\(reasons[0].topic)", "of": "\(reasons[0].unit)",
                 "total": .stringConvertible(total), "new": .stringConvertible(new),
             ]
             for reason in reasons { metadata[reason.reason] = .stringConvertible(reason.count) }
             logger.notice(
                 "some have been set aside since the start, by reason", metadata: metadata)
         }
-    }
-
-    private struct Part: Hashable {
-        var topic: String
-        var isOfRows: Bool
-
-        var name: String { topic + (isOfRows ? " rows" : "") }
     }
 }
 
@@ -78,10 +71,9 @@ struct SetAsideReport {
 struct MisplacedReport {
     private var minutes = MinuteReports()
 
-    mutating func report(_ topics: [WorkerStatus.MisplacedTopic], now: Now, logger: Logger) {
-        for topic in topics {
-            let records = topic.records
-            guard minutes.growth(of: topic.topic, to: records.count, now: now) != nil else {
+    mutating func report(_ topics: [MisplacedRecords], now: Now, logger: Logger) {
+        for records in topics {
+            guard minutes.growth(of: records.topic, to: records.count, now: now) != nil else {
                 continue
             }
             logger.warning(
@@ -91,10 +83,10 @@ struct MisplacedReport {
                 got more partitions, and write them again
                 """,
                 metadata: [
-                    "topic": "\(topic.topic)", "records": .stringConvertible(records.count),
+                    "topic": "\(records.topic)", "records": .stringConvertible(records.count),
                     "partition": .stringConvertible(records.partition),
                     "offset": .stringConvertible(records.offset),
-                    "belongsInPartition": .stringConvertible(records.home),
+                    "belongsInPartition": .stringConvertible(records.belongsIn),
                 ])
         }
     }
@@ -114,18 +106,5 @@ private struct MinuteReports {
         }
         told[name] = (total, now.monotonic)
         return new
-    }
-}
-
-extension Int {
-    /// The number as people write it: `1,204`.
-    fileprivate var grouped: String {
-        let digits = Array(String(magnitude))
-        var text = self < 0 ? "-" : ""
-        for (index, digit) in digits.enumerated() {
-            if index > 0, (digits.count - index) % 3 == 0 { text += "," }
-            text.append(digit)
-        }
-        return text
     }
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
+internal import Pipeline
+package import PushModel
 internal import Telemetry
 
 extension WorkerStatus {
     /// What a worker would have sent and written since its start, if `delivery.mode` were not `shadow`.
-    struct Shadow: Sendable {
-        var pushes = 0
-        var deadLetters = 0
+    package struct Shadow: Codable, Sendable {
+        package var pushes = 0
+        package var deadLetters = 0
         /// How many lines are in the log; nil where none is configured.
-        var lines: Int?
+        @Nullable package var lines: Int? = nil
         /// How many lines are not, for want of room in memory or on the disk.
-        var linesLost = 0
+        package var linesLost = 0
     }
 
     /// Says of the pushes that count as accepted that they were not sent.
@@ -24,23 +25,7 @@ extension WorkerStatus {
     }
 }
 
-extension StatusReport {
-    package struct Shadow: Codable, Sendable, Equatable {
-        package var pushes: Int
-        package var deadLetters: Int
-        /// Nil where no log is configured.
-        @Nullable package var lines: Int?
-        package var linesLost: Int
-    }
-}
-
-extension StatusReport.Shadow {
-    init(_ shadow: WorkerStatus.Shadow) {
-        self.init(
-            pushes: shadow.pushes, deadLetters: shadow.deadLetters, lines: shadow.lines,
-            linesLost: shadow.linesLost)
-    }
-
+extension WorkerStatus.Shadow {
     var text: String {
         let log = lines.map { "; \($0.counted("line")) in the log" } ?? ""
         let lost = linesLost > 0 ? ", \(linesLost.counted("line")) lost" : ""

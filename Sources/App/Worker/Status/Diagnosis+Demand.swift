@@ -4,12 +4,15 @@
 internal import Pipeline
 internal import PushModel
 
-extension WaitingEvent {
-    /// What the event is about, as text that completes "the push is …".
-    var words: String {
-        let subject = String(decoding: subject, as: UTF8.self).printable
-        return "of \(topic.printable)"
-            + (subject.isEmpty ? "" : ", about \(subject) of \(app.printable)")
+extension PipelineLoad {
+    /// What the oldest event is about of which a push waits, as text that completes "the push is …"; nil
+    /// if that is not known.
+    var oldestWords: String? {
+        oldestWaitingTopic.map { topic in
+            let app = (oldestWaitingApp ?? "").printable
+            return "of \(topic.printable)"
+                + (oldestWaitingSubject.map { ", about \($0.printable) of \(app)" } ?? "")
+        }
     }
 }
 
@@ -24,14 +27,13 @@ extension PushDemand {
             Double(first.pushes) >= Double(pushes) * Self.notableShare
         else { return nil }
         let share = min(100, first.pushes * 100 / max(1, pushes))
-        return "; \(first.name) of \(first.app.printable) asks for \(share) % of all pushes, "
+        return "; \(first.words) of \(first.app.printable) asks for \(share) % of all pushes, "
             + "\(first.audience.withCommas) for each event"
     }
 }
 
 extension PushDemand.Subject {
-    var name: String {
-        let text = String(decoding: subject, as: UTF8.self).printable
-        return isKind ? "the kind \(text)" : text
+    fileprivate var words: String {
+        unit == "kind" ? "the kind \(name.printable)" : name.printable
     }
 }

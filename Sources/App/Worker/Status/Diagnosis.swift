@@ -341,19 +341,18 @@ struct Diagnosis {
                 .warning,
                 "a tenth of the pushes of the last \(over.rounded) came \(slow.rounded) or more after "
                     + "their events"
-                    + (status.oldestWaitingEvent.map { "; the oldest that waits is \($0.words)" }
-                        ?? "")
+                    + (status.load.oldestWords.map { "; the oldest that waits is \($0)" } ?? "")
                     + (status.demand.words ?? ""),
                 "see what is behind: a lag that was there before falls by itself; if it does not, add "
                     + "workers, drop or limit who asks for too much, or see what else is reported here"
             )
-        } else if let oldest = status.oldestWaiting, oldest > status.holdMax + Self.patience,
+        } else if let oldest = status.load.oldestWaiting, oldest > status.holdMax + Self.patience,
             problems.isEmpty
         {
             report(
                 .warning,
                 "the oldest push that waits is of an event \(oldest.rounded) ago"
-                    + (status.oldestWaitingEvent.map { ", \($0.words)" } ?? ""),
+                    + (status.load.oldestWords.map { ", \($0)" } ?? ""),
                 "see what it waits for: lamplighter explain, with its subject")
         }
     }
@@ -396,7 +395,7 @@ struct Diagnosis {
         checkRoundTrips()
         checkCoolDowns()
         checkFreshness()
-        if let oldest = status.oldestUncommitted, oldest > status.holdMax + Self.patience {
+        if let oldest = status.load.oldestUncommitted, oldest > status.holdMax + Self.patience {
             report(
                 .warning,
                 "the oldest event whose offset is not stored was read \(oldest.rounded) ago, so a "
@@ -440,7 +439,7 @@ struct Diagnosis {
     /// What a replay sets aside again is no news, unless it is much of what there is.
     private mutating func checkSetAside() {
         guard status.phase != .replaying else { return }
-        let replayed = status.earlier.replayed.filter { !$0.isOfRows && $0.count > 0 }
+        let replayed = status.earlier.replayed.filter { $0.unit == "records" && $0.count > 0 }
         let count = replayed.reduce(0) { $0 + $1.count }
         let all = Double(status.index.registrations + count)
         if count >= Self.eventsMin || status.index.tokens == 0,
@@ -474,9 +473,8 @@ struct Diagnosis {
     }
 
     private mutating func checkMisplaced() {
-        for topic in status.misplaced where topic.records.count > 0 {
-            report(
-                .warning, topic.records.text(in: topic.topic), MisplacedRecords.remedy)
+        for records in status.misplaced where records.count > 0 {
+            report(.warning, records.text, MisplacedRecords.remedy)
         }
     }
 

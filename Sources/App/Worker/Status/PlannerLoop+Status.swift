@@ -17,7 +17,7 @@ extension PlannerLoop {
         var status = WorkerStatus(
             phase: control.currentPhase, at: now.wall, index: indexStatus(now: now),
             hasJoinedGroup: consumer?.isGroupMember ?? false, counters: pipeline.counters,
-            load: pipeline.load)
+            load: pipeline.load(now: now))
         status.groupWait = consumer?.groupWait(now: now)
         status.missingTopics = consumer?.missingTopics ?? []
         status.openTransactions = consumer?.openTransactions(now: now) ?? []
@@ -41,15 +41,16 @@ extension PlannerLoop {
         status.pools = pools(tripped: status.breakers, now: now)
         status.unread = unread
         status.setAside = setAside
-        status.misplaced = misplaced
+        status.misplaced = tables.misplaced
         status.deadLetters = pipeline.deadLetters
         status.redelivered = consumer?.redelivered ?? 0
         let routing = plan.routing
         status.breakerPhases = pipeline.breakerPhases.map {
             WorkerStatus.BreakerPhase(of: $0.of, $0.phase, routing)
         }
-        status.memory = pipeline.memory.map(WorkerStatus.PartMemory.init)
-        status.take(pipeline.pushTally, routing: routing)
+        status.memory = pipeline.memory
+        status.pushes = pipeline.pushTally.counts
+        status.eventToAccepted = pipeline.pushTally.acceptanceTimes
         status.events = events
         status.topicTurns = plan.eventTopics.enumerated().map { number, topic in
             WorkerStatus.TopicTurn(
@@ -67,10 +68,7 @@ extension PlannerLoop {
         status.recordNoteTotals = recordNoteTotals
         status.budgets = pipeline.budgetUses(now: now)
         status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
-        status.oldestWaiting = pipeline.oldestWaiting(now: now)
-        status.oldestWaitingEvent = pipeline.oldestWaitingEvent
         status.demand = pipeline.demand(now: now)
-        status.oldestUncommitted = pipeline.oldestUncommitted(now: now)
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
         status.hasRoomForEvents = pipeline.hasRoomForEvents
@@ -102,15 +100,12 @@ extension PlannerLoop {
             })
     }
 
-    private var unread: [WorkerStatus.TopicCount] {
-        let ofTables = tables.topics.indices.map { topic in
-            WorkerStatus.TopicCount(
-                topic: tables.topics[topic], count: Int(tables.progress(topic: topic).remaining))
+    private var unread: [(topic: String, count: Int)] {
+        let ofTables = tables.topics.enumerated().map { number, topic in
+            (topic, Int(tables.progress(topic: number).remaining))
         }
-        let ofGroup = plan.consumedTopics.indices.map { topic in
-            WorkerStatus.TopicCount(
-                topic: plan.consumedTopics[topic],
-                count: Int(consumer?.unread(topic: topic) ?? 0))
+        let ofGroup = plan.consumedTopics.enumerated().map { number, topic in
+            (topic, Int(consumer?.unread(topic: number) ?? 0))
         }
         return ofGroup + ofTables
     }
@@ -121,15 +116,11 @@ extension PlannerLoop {
         return SetAsideTally.Part.allCases.flatMap { part in
             tally[part].map { reason, count in
                 WorkerStatus.SetAsideCount(
-                    topic: plan.topic(of: part), isOfRows: part == .registrationRows,
-                    reason: reason, count: count)
+                    topic: plan.topic(of: part),
+                    unit: part == .registrationRows ? "rows" : "records", reason: reason,
+                    count: count)
             }
         }
-    }
-
-    /// What is in other partitions than those of its keys, by topic.
-    var misplaced: [WorkerStatus.MisplacedTopic] {
-        zip(tables.topics, tables.misplaced).map { .init(topic: $0, records: $1) }
     }
 
     private var events: [WorkerStatus.EventCount] {
@@ -170,13 +161,10 @@ extension PlannerLoop {
         _ sampled: EventTally.SampledOutcome
     ) -> [WorkerStatus.UnmatchedSubjects] {
         plan.eventTopics.indices.map { topic in
-            let sample = pipeline.eventTally.sample(sampled, topic: topic).map { seen in
-                WorkerStatus.UnmatchedSubjects.Sighting(
-                    subject: String(decoding: seen.subject, as: UTF8.self), at: seen.at)
-            }
-            return WorkerStatus.UnmatchedSubjects(
+            WorkerStatus.UnmatchedSubjects(
                 topic: plan.eventTopics[topic],
-                count: pipeline.eventTally.count(sampled.outcome, topic: topic), sample: sample)
+                count: pipeline.eventTally.count(sampled.outcome, topic: topic),
+                sample: pipeline.eventTally.sample(sampled, topic: topic))
         }
     }
 
@@ -185,8 +173,8 @@ extension PlannerLoop {
             let id = PoolID(rawValue: UInt16(number))
             guard pipeline.isInUse(id) else { return nil }
             var said = WorkerStatus.Pool(
-                credential: pool.credential, environment: pool.environment,
-                isForBroadcasts: pool.isForBroadcasts, endpoint: plan.endpoint(of: id))
+                credential: pool.credential, environment: pool.environment.name,
+                service: pool.service, endpoint: plan.endpoint(of: id))
             if let breaker = tripped.first(where: { $0.name == said.breakerName }) {
                 said.isTripped = true
                 said.isGivenUpAsSilent = breaker.cause == .silent
@@ -230,8 +218,8 @@ extension PlannerLoop {
             route, tokens in
             guard tokens > 0 else { return nil }
             return WorkerStatus.TokenCount(
-                app: plan.routing.name(of: route.app), environment: route.environment,
-                tokenClass: route.tokenClass, tokens: tokens)
+                app: plan.routing.name(of: route.app), environment: route.environment.name,
+                class: route.tokenClass.name, tokens: tokens)
         }
         index.subjects = statistics.subjects
         index.subscriptions = statistics.subscriptions
@@ -243,17 +231,6 @@ extension PlannerLoop {
         index.isUnanswered = tables.isUnanswered
         index.connectionFailure = tables.currentConnectionFailure(now: now)
         return index
-    }
-}
-
-extension WorkerStatus {
-    fileprivate mutating func take(_ tally: borrowing PushTally, routing: RoutingTable) {
-        pushes = tally.counts.map { ended in
-            PushCount(
-                app: routing.name(of: ended.app), type: ended.type, outcome: ended.outcome.name,
-                reason: ended.reason, count: ended.count)
-        }
-        eventToAccepted = tally.acceptanceTimes.map(PushLatency.init)
     }
 }
 

@@ -2,6 +2,8 @@
 // Part of Lamplighter.
 
 internal import FoundationEssentials
+internal import KafkaLog
+internal import Pipeline
 internal import PushModel
 
 /// The report as lines for people. Whatever a record or an answer contains, a line stays a line, and
@@ -24,7 +26,7 @@ extension StatusReport {
         rows += unmatched.map { ("unmatched", $0.text) }
         rows += (passedOver ?? []).map { ("passed over", $0.text) }
         rows += setAside.map { ("set aside", $0.text) }
-        rows += (misplaced ?? []).map { ("misplaced", $0.text) }
+        rows += (misplaced ?? []).map { ("misplaced", $0.row) }
         rows += budgetRows + (demand?.rows ?? [])
         rows.append(("totals", totalsText))
         // A single problem is in the summary.
@@ -49,11 +51,8 @@ extension StatusReport {
     }
 
     private var title: String {
-        let age = Self.time(worker.startedAt).flatMap { start in
-            Self.time(at).map { ", up \(max(.zero, $0 - start).rounded)" }
-        }
-        return "worker \(worker.id), group \(worker.group), \(worker.version) (\(worker.commit))"
-            + "\(age ?? ""), \(Self.size(worker.residentBytes))"
+        "worker \(worker.id), group \(worker.group), \(worker.version) (\(worker.commit)), "
+            + "up \(max(.zero, at - worker.startedAt).rounded), \(Self.size(worker.residentBytes))"
     }
 
     private var summaryLine: String { "\(phase): \(summary)" }
@@ -73,35 +72,33 @@ extension StatusReport {
 
     private var throughputText: String {
         "\(Self.rate(rates.eventsPerSecond)) events/s, \(Self.rate(rates.acceptedPerSecond)) "
-            + "accepted/s, over \(Self.duration(rates.overSeconds).rounded)"
+            + "accepted/s, over \(rates.over.rounded)"
     }
 
     private var latencyText: String {
         let types = latency.eventToAccepted.filter { $0.count > 0 }.map {
-            "\($0.type) \(Self.quantiles($0.p50Seconds, $0.p99Seconds))"
+            "\($0.type ?? "") \($0.text)"
         }
-        let trip = latency.roundTrip
-        let roundTrip = "round trip \(Self.quantiles(trip.p50Seconds, trip.p99Seconds))"
-        return (types + [roundTrip]).joined(separator: ", ")
+        return (types + ["round trip \(latency.roundTrip.text)"]).joined(separator: ", ")
     }
 
     private var waitingText: String {
         "\(waiting.queued.withCommas) queued, \(waiting.inFlight.withCommas) in flight, "
             + "\(waiting.resting.withCommas) resting, \(waiting.deferred.withCommas) deferred"
-            + Self.oldest(waiting.oldestWaitingSeconds)
+            + (waiting.oldestWaiting.map { ", the oldest for \(Self.text($0))" } ?? "")
     }
 
     private var offsetsText: String {
-        "\(waiting.held.counted("event")) held, "
+        "\(waiting.claims.counted("event")) held, "
             + "\(waiting.unacknowledged.counted("record")) unacknowledged"
-            + (waiting.oldestUncommittedSeconds.map {
-                "; the oldest uncommitted event was read \(Self.seconds($0)) ago"
+            + (waiting.oldestUncommitted.map {
+                "; the oldest uncommitted event was read \(Self.text($0)) ago"
             } ?? "")
     }
 
     private var indexText: String {
-        let age = index.topics.map(\.ageSeconds).max()
-        let behind = age.map { ", at most \(Self.seconds($0)) old" } ?? ""
+        let age = index.tables.map(\.age).max()
+        let behind = age.map { ", at most \(Self.text($0)) old" } ?? ""
         return "\(index.tokens.counted("token")), \(index.subscriptions.counted("subscription")), "
             + "\(Self.size(index.bytes))\(behind)"
     }
@@ -147,7 +144,7 @@ extension StatusReport {
         [
             worker.id, phase, "\(partitions.count)", lagText, Self.rate(rates.eventsPerSecond),
             Self.rate(rates.acceptedPerSecond),
-            latency.eventToAccepted.compactMap(\.p99Seconds).max().map(Self.seconds) ?? "–",
+            latency.eventToAccepted.compactMap(\.p99).max().map(Self.text) ?? "–",
             waiting.queued.adding(waiting.inFlight).adding(waiting.resting).withCommas,
             waiting.deferred.withCommas,
         ]
@@ -155,40 +152,26 @@ extension StatusReport {
 
     // MARK: Words
 
-    /// A report comes from whoever answers: a number that no worker has must not trap. This one and
-    /// a thousand times as much fit an `Int`.
+    /// A report comes from whoever answers: a number that no worker has must not trap. This one fits
+    /// an `Int`.
     private static let numberMax = 1e15
 
     private static func line(_ row: (name: String, text: String)) -> String {
         "\(row.name.padding(to: 11))  \(row.text)"
     }
 
-    private static func time(_ text: String) -> WallTime? { WallTime(rfc3339: text) }
-
     private static func rate(_ rate: Double) -> String {
         rate < 10 ? "\(rate)" : Int(min(rate, numberMax).rounded()).withCommas
     }
 
-    private static func quantiles(_ p50: Double?, _ p99: Double?) -> String {
-        guard let p50, let p99 else { return "–" }
-        return "p50 \(seconds(p50)) p99 \(seconds(p99))"
-    }
-
-    private static func oldest(_ age: Double?) -> String {
-        age.map { ", the oldest for \(seconds($0))" } ?? ""
-    }
-
-    fileprivate static func seconds(_ seconds: Double) -> String {
-        switch seconds {
+    fileprivate static func text(_ duration: Duration) -> String {
+        let seconds = duration.roundedSeconds
+        return switch seconds {
         case ..<0.01: "\((seconds * 100_000).rounded() / 100) ms"
         case ..<1: "\(Int((seconds * 1000).rounded())) ms"
         case ..<10: "\((seconds * 10).rounded() / 10) s"
-        default: duration(seconds).rounded
+        default: duration.rounded
         }
-    }
-
-    private static func duration(_ seconds: Double) -> Duration {
-        .seconds(min(max(seconds, -numberMax), numberMax))
     }
 
     private static func size(_ bytes: Int) -> String {
@@ -197,17 +180,22 @@ extension StatusReport {
     }
 }
 
-extension StatusReport.Pool {
+extension StatusReport.Times {
     fileprivate var text: String {
-        let token = providerTokenAgeSeconds.map {
-            ", provider token \(StatusReport.seconds($0)) old"
-        }
-        let silence = silentSeconds.map { ", no answer for \(StatusReport.seconds($0))" }
+        guard let p50, let p99 else { return "–" }
+        return "p50 \(StatusReport.text(p50)) p99 \(StatusReport.text(p99))"
+    }
+}
+
+extension WorkerStatus.Pool {
+    fileprivate var text: String {
+        let token = providerTokenAge.map { ", provider token \(StatusReport.text($0)) old" }
+        let silence = silence.map { ", no answer for \(StatusReport.text($0))" }
         // Where all is well the address is of no interest.
         let error = connectError.map { ", \(endpoint): \($0)" }
-        let probe = nextProbeSeconds.map { ", next probe in \(StatusReport.seconds($0))" } ?? ""
+        let probe = probeIn.map { ", next probe in \(StatusReport.text($0))" } ?? ""
         let service = service.map { " for \($0)" } ?? ""
-        return "\(credential) in \(environment)\(service): \(state)\(probe), "
+        return "\(credential) in \(environment)\(service): \(toldState)\(probe), "
             + "\(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
             + (silence ?? "") + (error ?? "")
@@ -216,23 +204,23 @@ extension StatusReport.Pool {
 
 extension StatusReport.Breaker {
     fileprivate var rows: [(String, String)] {
-        let probe = nextProbeSeconds.map { "next probe in \(StatusReport.seconds($0))" }
+        let probe = probeIn.map { "next probe in \(StatusReport.text($0))" }
         return [("breaker", "\(name): \(cause), \(probe ?? "a probe is out")"), ("", remedy)]
     }
 }
 
-extension StatusReport.SetAside {
+extension WorkerStatus.SetAsideCount {
     fileprivate var text: String { "\(topic): \(count.withCommas) \(unit), \(reason)" }
 }
 
-extension StatusReport.Misplaced {
-    fileprivate var text: String {
+extension MisplacedRecords {
+    fileprivate var row: String {
         "\(topic): \(count.counted("record")) in another partition than the key's, such as "
             + "\(partition)/\(offset), which belongs in \(belongsIn); see docs/kafka.md"
     }
 }
 
-extension StatusReport.Budget {
+extension BudgetUse {
     fileprivate var text: String {
         guard tokensOver > 0 else { return "\(type): no token was sent more than \(perDay) today" }
         return "\(type): \(tokensOver.counted("token")) sent more than \(perDay) today, "
@@ -240,7 +228,7 @@ extension StatusReport.Budget {
     }
 }
 
-extension StatusReport.SubjectOverBudget {
+extension SubjectOverBudget {
     fileprivate var text: String {
         "\(subject) of \(app): \(pushes.counted("push", plural: "pushes"))"
     }
@@ -248,20 +236,20 @@ extension StatusReport.SubjectOverBudget {
 
 extension StatusReport.Canary {
     fileprivate var text: String {
-        let period = "one every \(StatusReport.seconds(everySeconds))"
-        guard let silentSeconds else {
+        let period = "one every \(StatusReport.text(every))"
+        guard let silence else {
             return "\(period), none while this worker has no partition of its topic"
         }
         let proof =
-            latencySeconds.map {
-                "the newest that came through was written \(StatusReport.seconds(silentSeconds)) ago "
-                    + "and took \(Int(($0 * 1000).rounded())) ms"
-            } ?? "none has come through in \(StatusReport.seconds(silentSeconds))"
+            latency.map {
+                "the newest that came through was written \(StatusReport.text(silence)) ago "
+                    + "and took \(Int(($0 / .milliseconds(1)).rounded())) ms"
+            } ?? "none has come through in \(StatusReport.text(silence))"
         return "\(period), \(proof)" + (latest.map { "; the latest: \($0)" } ?? "")
     }
 }
 
-extension StatusReport.Demand {
+extension PushDemand {
     /// So many subjects, topics and apps are shown.
     private static let shown = 3
 
@@ -270,7 +258,7 @@ extension StatusReport.Demand {
         guard pushes > 0 else { return [] }
         let head =
             "about \(pushes.counted("push", plural: "pushes")) asked for in "
-            + "\(StatusReport.seconds(overSeconds)): \(text(of: topics)); \(text(of: apps))"
+            + "\(StatusReport.text(over)): \(text(of: topics)); \(text(of: apps))"
         let most = subjects.prefix(Self.shown).map { subject in
             "\(subject.unit) \(subject.name) of \(subject.app): \(share(subject.pushes)), "
                 + "\(subject.audience.withCommas) for each event, "
@@ -288,7 +276,7 @@ extension StatusReport.Demand {
     }
 }
 
-extension StatusReport.Unmatched {
+extension WorkerStatus.UnmatchedSubjects {
     fileprivate var text: String {
         let subjects = sample.suffix(3).reversed().map(\.subject)
         guard !subjects.isEmpty else { return "\(topic): \(count.counted("event"))" }
@@ -311,10 +299,10 @@ extension StatusReport.Restricted {
     fileprivate var text: String {
         let rate = perSecond.map { " to \($0)/s" } ?? percent.map { " to \($0) %" } ?? ""
         guard by != ConfiguredRestriction.by else {
-            return "\(what): \(action)\(rate), by \(by) (the configuration) since \(at)"
+            return "\(what): \(action)\(rate), by \(by) (the configuration) since \(at.rfc3339)"
         }
-        let end = until.map { ", until \($0)" } ?? ""
+        let end = until.map { ", until \($0.rfc3339)" } ?? ""
         let why = reason.map { ": \($0)" } ?? ""
-        return "\(what): \(action)\(rate), by \(by) at \(at)\(end)\(why)"
+        return "\(what): \(action)\(rate), by \(by) at \(at.rfc3339)\(end)\(why)"
     }
 }

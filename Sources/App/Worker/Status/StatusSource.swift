@@ -97,7 +97,7 @@ actor StatusSource {
             ?? WorkerStatus(
                 phase: control.currentPhase, at: PlannerLoop.clock().wall,
                 index: WorkerStatus.Index(), hasJoinedGroup: false, counters: snapshot.counters,
-                load: snapshot.load ?? PipelineLoad())
+                load: snapshot.load ?? .nothing)
         status.phase = control.currentPhase
         status.isCurrent = false
         status.isStarting = control.isStarting
@@ -107,7 +107,8 @@ actor StatusSource {
 
     private var process: WorkerStatus.Process {
         WorkerStatus.Process(
-            build: build, source: source, startedAt: startedAt,
+            id: source.worker ?? "", group: source.group ?? "", version: build.version,
+            commit: build.commit, startedAt: startedAt,
             residentBytes: ProcessMemory.residentBytes ?? 0,
             cpuTime: .nanoseconds(ProcessUsage.cpuNanoseconds),
             fileDescriptors: ProcessUsage.fileDescriptors,
@@ -128,7 +129,8 @@ actor StatusSource {
 extension WorkerStatus {
     fileprivate mutating func noteProviderTokens(_ keys: SigningKeys, now: Now) {
         for pool in pools.indices {
-            let tokens = keys[pools[pool].credential, pools[pool].environment]
+            let environment = PushEnvironment(name: pools[pool].environment)!
+            let tokens = keys[pools[pool].credential, environment]
             pools[pool].providerTokenAge = tokens.age(at: now)
             pools[pool].isKeyGone = tokens.isKeyGone
             pools[pool].isTokenReady = tokens.keyInUse.ready != nil

@@ -16,8 +16,8 @@ extension WorkerMetrics {
             "lamplighter_build_info", .info, labels: ["version", "commit"],
             "What this worker was built from."
         ) { status in
-            let build = status.process.build
-            let labels = [(name: "version", value: build.version), ("commit", build.commit)]
+            let process = status.process
+            let labels = [(name: "version", value: process.version), ("commit", process.commit)]
             return [MetricFamily.Series(.integer(1), labels)]
         },
         metric(
@@ -51,7 +51,7 @@ extension WorkerMetrics {
             "lamplighter_memory_bytes", .gauge, labels: ["part"],
             "Memory of each part of the worker; of some, its peak, and of traces an estimate. What "
                 + "the Kafka clients have fetched ahead is not among them."
-        ) { status in labelled("part", status.memory.map { ($0.part, $0.bytes) }) },
+        ) { status in labelled("part", status.memory) },
     ]
 
     // MARK: The index
@@ -64,12 +64,12 @@ extension WorkerMetrics {
             "lamplighter_index_app_tokens", .gauge, labels: ["app", "environment", "class"],
             "The same by app, environment and class of token; no series where there is none."
         ) { status in
-            status.index.tokensOf.map {
+            (status.index.tokensOf ?? []).map {
                 MetricFamily.Series(
                     .integer($0.tokens),
                     [
-                        (name: "app", value: $0.app), ("environment", $0.environment.name),
-                        ("class", $0.tokenClass.name),
+                        (name: "app", value: $0.app), ("environment", $0.environment),
+                        ("class", $0.class),
                     ])
             }
         },
@@ -127,17 +127,17 @@ extension WorkerMetrics {
             "lamplighter_records_set_aside_total", .counter, labels: ["topic", "reason"],
             "Records of registrations, suppressions, restrictions and deferred pushes that could not "
                 + "be used, such as of an app that no credential serves."
-        ) { setAside($0, areRows: false) },
+        ) { setAside($0, "records") },
         metric(
             "lamplighter_registration_rows_set_aside_total", .counter, labels: ["topic", "reason"],
             "Rows and targets that could not be used of registrations whose others are in use."
-        ) { setAside($0, areRows: true) },
+        ) { setAside($0, "rows") },
         metric(
             "lamplighter_records_misplaced_total", .counter, labels: ["topic"],
             "Records of registrations, suppressions and restrictions that were read in another "
                 + "partition than murmur2 gives their key, replays included: their producer has "
                 + "another partitioner, and older ones may win after a restart."
-        ) { status in labelled("topic", status.misplaced.map { ($0.topic, $0.records.count) }) },
+        ) { status in labelled("topic", status.misplaced.map { ($0.topic, $0.count) }) },
         counter(
             "lamplighter_registration_rows_without_kind_total",
             "Rows that were taken without their kind, since their app has used up its kinds."
@@ -149,9 +149,9 @@ extension WorkerMetrics {
     ]
 
     private static func setAside(
-        _ status: WorkerStatus, areRows: Bool
+        _ status: WorkerStatus, _ unit: String
     ) -> [MetricFamily.Series] {
-        status.setAside.filter { $0.isOfRows == areRows }.map { counted in
+        status.setAside.filter { $0.unit == unit }.map { counted in
             let labels = [(name: "topic", value: counted.topic), ("reason", counted.reason)]
             return MetricFamily.Series(.integer(counted.count), labels)
         }
@@ -164,7 +164,7 @@ extension WorkerMetrics {
             "lamplighter_topic_unread_records", .gauge, labels: ["topic"],
             "Records of a topic that this worker has not read yet: of its partitions, or of all "
                 + "where it reads all."
-        ) { status in labelled("topic", status.unread.map { ($0.topic, $0.count) }) },
+        ) { status in labelled("topic", status.unread) },
         metric(
             "lamplighter_topic_waits_total", .counter, labels: ["topic"],
             "How often a topic of events was left in Kafka for a while, since room was short and it had "
@@ -413,7 +413,7 @@ extension WorkerMetrics {
         ) { status in
             status.pushes.map { pushes in
                 let labels = [
-                    (name: "app", value: pushes.app), ("type", pushes.type.name),
+                    (name: "app", value: pushes.app), ("type", pushes.type),
                     ("outcome", pushes.outcome), ("reason", pushes.reason),
                 ]
                 return MetricFamily.Series(.integer(pushes.count), labels)
@@ -434,12 +434,12 @@ extension WorkerMetrics {
             "lamplighter_oldest_waiting_seconds", .gauge, labels: [],
             "The age of the oldest event of which a push waits in memory to be sent, by the timestamp "
                 + "of its record; 0 if none waits."
-        ) { [MetricFamily.Series(.number($0.oldestWaiting?.seconds ?? 0))] },
+        ) { [MetricFamily.Series(.number($0.load.oldestWaiting?.seconds ?? 0))] },
         metric(
             "lamplighter_oldest_uncommitted_seconds", .gauge, labels: [],
             "How long ago the oldest record was read whose offset cannot be committed yet; 0 if there "
                 + "is none. It is at least index.registrationGrace while events come."
-        ) { [MetricFamily.Series(.number($0.oldestUncommitted?.seconds ?? 0))] },
+        ) { [MetricFamily.Series(.number($0.load.oldestUncommitted?.seconds ?? 0))] },
         metric(
             "lamplighter_offset_hold_allowed_seconds", .gauge, labels: [],
             "How long an event that nothing delays may hold its offset: the longest of "
@@ -523,7 +523,7 @@ extension WorkerMetrics {
             "lamplighter_tokens_over_budget", .gauge, labels: ["type"],
             "Tokens that this worker has sent more pushes today than their budget "
                 + "(`planning.budget`). A day is one of UTC."
-        ) { status in labelled("type", status.budgets.map { ($0.type.name, $0.tokensOver) }) },
+        ) { status in labelled("type", status.budgets.map { ($0.type, $0.tokensOver) }) },
         gauge("lamplighter_events_held", "Events whose offsets wait for some push or record.") {
             $0.load.claims
         },

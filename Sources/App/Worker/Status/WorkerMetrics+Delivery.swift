@@ -134,9 +134,9 @@ extension WorkerMetrics {
             status.pools.compactMap { pool in
                 let labels = [
                     (name: "credential", value: pool.credential),
-                    ("environment", pool.environment.name),
+                    ("environment", pool.environment),
                     // An empty label is none: the series of devices stay what they were.
-                    ("service", pool.isForBroadcasts ? "broadcasts" : ""),
+                    ("service", pool.service ?? ""),
                 ]
                 return value(pool).map { MetricFamily.Series($0, labels) }
             }

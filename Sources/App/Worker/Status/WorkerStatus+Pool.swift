@@ -2,30 +2,31 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
-internal import PushModel
+package import PushModel
 
 extension WorkerStatus {
-    struct Pool: Sendable {
-        var credential: String
-        var environment: PushEnvironment
-        /// Whether it carries broadcasts to channels.
-        var isForBroadcasts = false
+    package struct Pool: Codable, Sendable {
+        package var credential: String
+        /// Its name: a newer worker may have others.
+        package var environment: String
+        /// `broadcasts` of the pool that sends to channels; nil of one that sends to devices.
+        @Nullable package var service: String? = nil
         /// The `host:port` that it connects to.
-        var endpoint: String
+        package var endpoint: String
         /// Connections on which APNs has accepted the provider token.
-        var connections = 0
+        package var connections = 0
         /// How many connections have had faults in at least three of their last eight requests.
         var connectionsIll = 0
         /// How many requests were answered with 5xx, or not at all, since the last answer that was neither.
         var faultsInARow = 0
         /// Requests in flight.
-        var streams = 0
+        package var streams = 0
         /// How many streams the open connections allow together.
-        var streamsMax = 0
+        package var streamsMax = 0
         /// The connects in a row that have failed; 0 where no connection is wanted.
         var failedConnects = 0
         /// Why the latest connect failed that never was a connection; nil if none has lately.
-        var connectError: String?
+        @Nullable package var connectError: String? = nil
         /// Whether the latest of them was established, so that APNs can be reached.
         var hasReachedAPNs = false
         /// Whether its circuit breaker is open because APNs does not answer.
@@ -33,12 +34,12 @@ extension WorkerStatus {
         /// Whether its circuit breaker is not closed, whatever the cause.
         var isTripped = false
         /// How long until the next probe; nil while one is out, and if the circuit breaker is closed.
-        var probeIn: Duration?
+        @Seconds package var probeIn: Duration? = nil
         /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
         /// or if its circuit breaker is not closed.
-        var silence: Duration?
+        @Seconds package var silence: Duration? = nil
         /// How long ago the provider token in use was made; nil before the first one.
-        var providerTokenAge: Duration?
+        @Seconds package var providerTokenAge: Duration? = nil
         /// Whether another service makes its provider tokens.
         var isTokenReady = false
         /// Whether its signing key is in none of its places any more.
@@ -47,6 +48,24 @@ extension WorkerStatus {
         var refusals = 0
         /// What has become of its connections since the start.
         var connected = ConnectionCounts()
+        /// The name of `state`, as a report has it: a newer worker may have others.
+        package var toldState = ""
+
+        private enum CodingKeys: String, CodingKey {
+            case credential, environment, service, endpoint, connectError
+            case connections, streams, streamsMax
+            case toldState = "state"
+            case probeIn = "nextProbeSeconds"
+            case silence = "silentSeconds"
+            case providerTokenAge = "providerTokenAgeSeconds"
+        }
+
+        /// As it is reported.
+        var told: Pool {
+            var pool = self
+            pool.toldState = state.rawValue
+            return pool
+        }
 
         /// Takes over why a connect failed, which begins with the address that was tried. An endpoint
         /// that is written as an address is not named twice.
@@ -58,9 +77,7 @@ extension WorkerStatus {
 
         /// The name of its circuit breaker.
         var breakerName: String {
-            PushModel.Pool(
-                environment: environment, credential: credential, isForBroadcasts: isForBroadcasts
-            ).breakerName
+            PushModel.Pool.breakerName(credential, in: environment, for: service)
         }
 
         enum State: String {

@@ -2,17 +2,16 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
-internal import Configuration
 internal import Delivery
 internal import KafkaLog
 internal import OTLPExporter
-internal import Pipeline
-internal import PushModel
+package import Pipeline
+package import PushModel
 internal import SchemaRegistry
 
 /// The state of a worker at one moment: what probes, metrics and the status report are made of. The
-/// planner thread fills it in when it is asked.
-struct WorkerStatus: Sendable {
+/// planner thread fills it in when it is asked. What `/status` says of it is written by the same types.
+package struct WorkerStatus: Sendable {
     var phase: WorkerControl.Phase
     var at: WallTime
     var index: Index
@@ -49,23 +48,15 @@ struct WorkerStatus: Sendable {
     /// How long connects to APNs took.
     var connectTimes = LatencyHistogram()
     /// The times from the event's timestamp in Kafka to the acceptance of its push, by push type.
-    var eventToAccepted: [PushLatency] = []
+    var eventToAccepted: [(type: PushType, times: LatencyHistogram)] = []
     /// Events that were read, by topic and outcome.
     var events: [EventCount] = []
     /// Ended pushes by app, push type, outcome and reason.
-    var pushes: [PushCount] = []
+    var pushes: [PushTally.Count] = []
     /// The credentials' pools of connections to APNs.
     var pools: [Pool] = []
-    /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
-    /// none waits.
-    var oldestWaiting: Duration?
-    /// What that event is about, where it is known.
-    var oldestWaitingEvent: WaitingEvent?
     /// Who has asked for most pushes in the last minute or two.
     var demand = PushDemand()
-    /// How long ago the oldest record was read whose offset cannot be committed yet; nil if there is
-    /// none.
-    var oldestUncommitted: Duration?
     /// Events whose subject nobody shows, by topic.
     var unmatched: [UnmatchedSubjects] = []
     /// Events whose subject is shown by no token that they are for, by topic.
@@ -82,13 +73,13 @@ struct WorkerStatus: Sendable {
     var subjectsOverBudget: [SubjectOverBudget] = []
     /// Records that are left to read, by topic: those of the worker's partitions, or of all where
     /// each worker reads all.
-    var unread: [TopicCount] = []
+    var unread: [(topic: String, count: Int)] = []
     /// The topics of events that are left in Kafka for the sake of the others.
     var topicTurns: [TopicTurn] = []
     /// Records and rows of compacted topics that were set aside, by topic and reason.
     var setAside: [SetAsideCount] = []
     /// Records that are in other partitions than those of their keys, by topic.
-    var misplaced: [MisplacedTopic] = []
+    var misplaced: [MisplacedRecords] = []
     /// Dead letters that were written.
     var deadLetters: [LetterKind: Int] = [:]
     /// Records of events that were read again after a rebalance or a restart of the consumer.
@@ -96,7 +87,7 @@ struct WorkerStatus: Sendable {
     /// The phase of each credential's circuit breaker, and of those of the routes that have opened.
     var breakerPhases: [BreakerPhase] = []
     /// The memory of each part in bytes.
-    var memory: [PartMemory] = []
+    var memory: [(part: String, bytes: Int)] = []
     /// The events topics and the deferred one.
     var consumedTopics: [String] = []
     /// The topics that the worker writes to.
@@ -179,7 +170,7 @@ struct WorkerStatus: Sendable {
         var deadLetters: [LetterKind: Int] = [:]
         var recordNotes: [RecordNoteCount] = []
         var roundTrips = LatencyHistogram()
-        var eventToAccepted: [PushLatency] = []
+        var eventToAccepted: [(type: PushType, times: LatencyHistogram)] = []
     }
 
     struct StuckThread: Sendable, Equatable {
@@ -188,47 +179,75 @@ struct WorkerStatus: Sendable {
         var silence: Duration
     }
 
-    struct Process: Sendable {
-        var build = ServiceBuild()
-        var source = LogSource()
-        var startedAt = WallTime(milliseconds: 0)
-        var residentBytes = 0
+    package struct Process: Codable, Sendable {
+        /// The worker's name, as in its log.
+        package var id = ""
+        package var group = ""
+        package var version = ""
+        package var commit = ""
+        package var startedAt = WallTime(milliseconds: 0)
+        package var residentBytes = 0
         /// The CPU time of all threads since the start.
         var cpuTime = Duration.zero
         /// The open file descriptors; nil where the kernel does not tell.
         var fileDescriptors: Int?
         /// How many may be open.
         var fileDescriptorsMax: Int?
+
+        private enum CodingKeys: String, CodingKey {
+            case id, group, version, commit, startedAt, residentBytes
+        }
+    }
+
+    package struct TokenCount: Codable, Sendable {
+        package var app: String
+        /// Its name, as that of the class: a newer worker may have others.
+        package var environment: String
+        package var `class`: String
+        package var tokens: Int
     }
 
     /// The index of tokens, and the compacted topics that it is read from.
-    struct TokenCount: Sendable {
-        var app: String
-        var environment: PushEnvironment
-        var tokenClass: TokenClass
-        var tokens: Int
-    }
-
-    struct Index: Sendable {
-        var tables: [Table] = []
-        var recordsRead: UInt64 = 0
-        var tokens = 0
-        /// The same by app, environment and class, without those of which there is none.
-        var tokensOf: [TokenCount] = []
-        var subjects = 0
-        var subscriptions = 0
-        var registrations = 0
+    package struct Index: Codable, Sendable {
+        package var tables: [Table] = []
+        package var recordsRead: UInt64 = 0
+        package var tokens = 0
+        /// The same by app, environment and class, without those of which there is none; nil in the
+        /// report of a worker from before they were counted apart.
+        package var tokensOf: [TokenCount]? = []
+        package var subjects = 0
+        package var subscriptions = 0
+        package var registrations = 0
         var suppressions = 0
-        var bytes = 0
+        package var bytes = 0
         /// How long the worker has been reading.
         var elapsed = Duration.zero
         /// How old the snapshot was that it was begun with; nil where everything was read from Kafka.
-        var snapshotAge: Duration?
+        @Seconds package var snapshotAge: Duration? = nil
         /// Whether no broker has answered the last request.
         var isUnanswered = false
         /// Why no connection to Kafka can be made; nil if none has failed since one of the tables was
         /// last known to be complete.
         var connectionFailure: ConnectionFailure?
+
+        /// `share` and `timeLeft` as a report has them.
+        @Nullable var toldShare: Double? = nil
+        @Seconds var toldTimeLeft: Duration? = nil
+
+        private enum CodingKeys: String, CodingKey {
+            case recordsRead, tokens, tokensOf, subjects, subscriptions, registrations, bytes
+            case tables = "topics"
+            case snapshotAge = "snapshotSeconds"
+            case toldShare = "share"
+            case toldTimeLeft = "secondsLeft"
+        }
+
+        /// As it is reported.
+        var told: Index {
+            var index = self
+            (index.toldShare, index.toldTimeLeft) = (share, timeLeft)
+            return index
+        }
 
         /// The records that are not read yet.
         var recordsLeft: Int { tables.reduce(0) { $0 + Int(clamping: $1.unread) } }
@@ -280,25 +299,12 @@ struct WorkerStatus: Sendable {
         var isWaiting: Bool
     }
 
-    struct TopicCount: Sendable {
-        var topic: String
-        var count: Int
-    }
-
-    struct SetAsideCount: Sendable {
-        var topic: String
-        /// Whether rows are counted of records whose other rows are in use.
-        var isOfRows: Bool
-        var reason: String
-        var count: Int
-
-        /// What is counted.
-        var unit: String { isOfRows ? "rows" : "records" }
-    }
-
-    struct MisplacedTopic: Sendable {
-        var topic: String
-        var records: MisplacedRecords
+    package struct SetAsideCount: Codable, Sendable {
+        package var topic: String
+        /// What is counted: `records`, or `rows` of records whose other rows are in use.
+        package var unit: String
+        package var reason: String
+        package var count: Int
     }
 
     /// The phase of the circuit breaker of a credential in one environment, or of one of its APNs
@@ -314,53 +320,32 @@ struct WorkerStatus: Sendable {
         var phase: CircuitBreaker.Phase
     }
 
-    struct PartMemory: Sendable {
-        var part: String
-        var bytes: Int
-    }
-
-    struct PushLatency: Sendable {
-        var type: PushType
-        var times: LatencyHistogram
-    }
-
-    struct PushCount: Sendable {
-        var app: String
-        var type: PushType
-        /// `accepted`, `rejected`, `expired` and so on.
-        var outcome: String
-        /// APNs's reason or the worker's own; empty where there is none, `other` where APNs has
-        /// named an unknown one.
-        var reason: String
-        var count: Int
-    }
-
-    struct UnmatchedSubjects: Sendable {
-        var topic: String
-        var count: Int
+    package struct UnmatchedSubjects: Codable, Sendable {
+        package var topic: String
+        package var count: Int
         /// The latest ones, newest last; at most a few.
-        var sample: [Sighting]
+        package var sample: [EventTally.Sighting]
+    }
 
-        struct Sighting: Sendable {
-            var subject: String
-            var at: WallTime
+    package struct Table: Codable, Sendable {
+        package var topic: String
+        package var partitions: Int
+        /// How many records are left to the end of the topic, as of the last fetches.
+        package var unread: Int64
+        /// Everything that was written longer ago than this has been read.
+        @Seconds package var age: Duration
+
+        private enum CodingKeys: String, CodingKey {
+            case topic, partitions, unread
+            case age = "ageSeconds"
         }
     }
 
-    struct Table: Sendable {
-        var topic: String
-        var partitions: Int
-        /// How many records are left to the end of the topic, as of the last fetches.
-        var unread: Int64
-        /// Everything that was written longer ago than this has been read.
-        var age: Duration
-    }
-
-    struct Partition: Sendable {
-        var topic: String
-        var partition: Int32
+    package struct Partition: Codable, Sendable {
+        package var topic: String
+        package var partition: Int32
         /// The distance between the committed offset and the end of the partition; nil if nothing was
         /// fetched yet.
-        var lag: Int64?
+        @Nullable package var lag: Int64?
     }
 }
