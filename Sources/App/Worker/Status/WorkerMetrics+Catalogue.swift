@@ -366,12 +366,12 @@ extension WorkerMetrics {
                 + "could not answer for a later event."
         ) { $0.counters.pushesFollowedUp },
         counter(
-            "lamplighter_pushes_paced_total",
+            "lamplighter_pushes_held_by_gap_total",
             "How often a push had to wait because its token was sent another one less than the "
                 + "minimum gap before (`planning.minimumGap`)."
         ) { $0.counters.pushesHeldByGap },
         counter(
-            "lamplighter_pushes_unpaced_total",
+            "lamplighter_pushes_without_gap_total",
             "Pushes that were sent without regard to the minimum gap, since the deferred topic had no "
                 + "room for them, or had acknowledged nothing of their partition for five seconds."
         ) { $0.counters.pushesWithoutGap },
@@ -465,7 +465,7 @@ extension WorkerMetrics {
                 ])
         },
         gauge(
-            "lamplighter_tokens_paced",
+            "lamplighter_tokens_within_gap",
             "Tokens that were sent a push less than the minimum gap ago and are owed none. Each takes "
                 + "a row of the deferred topic, as a deferred push does (`delivery.deferredMax`)."
         ) { $0.load.tokensWithinGap },
