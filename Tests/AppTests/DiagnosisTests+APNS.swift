@@ -117,7 +117,7 @@ extension `The diagnosis of a worker` {
         pool.isKeyGone = true
         #expect(
             problem { $0.pools = [pool] }.hasPrefix(
-                "warning: The signing key of credential home in production has lost its file"))
+                "warning: The key file of credential home in production was removed"))
     }
 
     @Test(

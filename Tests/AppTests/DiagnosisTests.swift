@@ -336,7 +336,7 @@ internal import Testing
         }
         #expect(
             text.hasPrefix(
-                "warning: The oldest event whose offset is not stored was read 91 s ago, so a "))
+                "warning: The oldest event whose offset is not committed was read 91 s ago, so a "))
         let allowed = diagnosis {
             $0.holdMax = .seconds(60)
             $0.load.oldestUncommitted = .seconds(90)

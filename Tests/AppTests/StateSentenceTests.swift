@@ -132,7 +132,7 @@ internal import Testing
         State(sentence: "The oldest push that waits is of an event 50 s ago", severity: .warning) {
             $0.load.oldestWaiting = .seconds(50)
         },
-        State(sentence: "The oldest event whose offset is not stored", severity: .warning) {
+        State(sentence: "The oldest event whose offset is not committed", severity: .warning) {
             $0.load.oldestUncommitted = .seconds(50)
         },
         State(sentence: "Events come faster than their pushes are sent", severity: .warning) {

@@ -269,8 +269,8 @@ struct Diagnosis {
         for pool in status.pools where pool.isKeyGone && !pool.isTokenReady {
             report(
                 .warning,
-                "the signing key of \(pool.breakerName) has lost its file: this worker still has it, and one "
-                    + "that starts would not",
+                "the key file of \(pool.breakerName) was removed: this worker keeps the loaded key, and "
+                    + "one that starts would have none",
                 "put the file back, or another key of the team")
         }
         for pool in status.pools
@@ -398,7 +398,7 @@ struct Diagnosis {
         if let oldest = status.load.oldestUncommitted, oldest > status.holdMax + Self.patience {
             report(
                 .warning,
-                "the oldest event whose offset is not stored was read \(oldest.rounded) ago, so a "
+                "the oldest event whose offset is not committed was read \(oldest.rounded) ago, so a "
                     + "restart would read all events after it again",
                 "look for topics that take no records and for waiting pushes; if nothing else is "
                     + "wrong, report it")
