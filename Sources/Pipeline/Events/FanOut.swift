@@ -182,7 +182,7 @@ struct FanOut: ~Copyable {
         if drops(event, &state) { return .known(.dropped) }
         let request = request(
             event, of: list, position: read.position, now: read.now, &state)
-        return fanOut(event, request, to: list, read, &state, &late)
+        return fanOut(event, ListRequest(request: request, list: list), read, &state, &late)
     }
 
     /// Fans out an event that may go through several lists: of several subjects, or of whole kinds.
@@ -224,7 +224,7 @@ struct FanOut: ~Copyable {
         _ late: inout LateRegistrations
     ) -> ListOutcome {
         state.pushes.bodies.retain(ask.request.body)
-        return fanOut(event, ask.request, to: ask.list, read, &state, &late)
+        return fanOut(event, ask, read, &state, &late)
     }
 
     /// Whether an operator drops the event of this subject, which is counted.
@@ -240,10 +240,10 @@ struct FanOut: ~Copyable {
     // Nearly every event has one list, and would otherwise pay for a call with large arguments.
     @inline(__always)
     private mutating func fanOut(
-        _ event: Event, _ request: FanOutRequest, to list: EventList, _ read: RecordRead,
-        _ state: inout PipelineState, _ late: inout LateRegistrations
+        _ event: Event, _ ask: ListRequest, _ read: RecordRead, _ state: inout PipelineState,
+        _ late: inout LateRegistrations
     ) -> ListOutcome {
-        let now = read.now
+        let (request, list, now) = (ask.request, ask.list, read.now)
         let start = state.traces.isFollowing ? state.askedTally : nil
         late.noteEvent(request, of: event, hash: list.hash, &state, now: now)
         let count = state.audience.count(onList: list)
@@ -252,7 +252,7 @@ struct FanOut: ~Copyable {
             state.pushes.bodies.release(request.body)
             outcome = .known(count == 0 ? .unmatched : .passedOver)
         } else if count > state.settings.live.splitAbove, !isResumed(read.id, read.position),
-            split(event, ListRequest(request: request, list: list), read, &state)
+            split(event, ask, read, &state)
         {
             state.pushes.bodies.release(request.body)
             outcome = .known(.split)
@@ -273,8 +273,7 @@ struct FanOut: ~Copyable {
                 request, count: count, claim: claim(read.id, for: request, &state), now: now, &state
             )
             if isResumed {
-                tellNewcomers(
-                    of: event, ListRequest(request: request, list: list), read, &state, &late)
+                tellNewcomers(of: event, ask, read, &state, &late)
             }
         }
         if let start { state.traces.planned(state.askedTally, since: start, for: request.origin) }

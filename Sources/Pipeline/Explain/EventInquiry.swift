@@ -140,27 +140,29 @@ package struct EventInquiry: Sendable {
             explanation.unseen += count - position
             return next
         }
-        let request = event.request(for: subject, pipeline.state, now: now)
+        let asked = Asked(
+            request: event.request(for: subject, pipeline.state, now: now),
+            isDropped: list.isDropped)
         let last = min(count, position + Self.lookedEachTime)
         for place in position..<last {
             let entry = pipeline.state.audience.entry(subject, at: place)
-            note(entry, request, isDropped: list.isDropped, pipeline, now: now, tokenID)
+            note(entry, asked, pipeline, now: now, tokenID)
         }
         looked += last - position
         return .lists(event, lists, position: last)
     }
 
     private mutating func note(
-        _ entry: AudienceEntry, _ request: FanOutRequest, isDropped: Bool,
-        _ pipeline: borrowing PushPipeline, now: Now, _ tokenID: TokenInquiry.TokenHash
+        _ entry: AudienceEntry, _ asked: Asked, _ pipeline: borrowing PushPipeline, now: Now,
+        _ tokenID: TokenInquiry.TokenHash
     ) {
         let number = pipeline.state.audience.route(of: entry.token)
         var result = pipeline.state.result(
-            for: entry, of: request, route: number,
+            for: entry, of: asked.request, route: number,
             isExpired: explanation.event?.isExpired ?? false, now: now.wall)
         if case .push = result {
             routes.insert(number)
-            if isDropped || pipeline.state.breakers.isDropping(number) {
+            if asked.isDropped || pipeline.state.breakers.isDropping(number) {
                 result = .passedOver(.dropped)
             }
         }
@@ -197,6 +199,13 @@ package struct EventInquiry: Sendable {
             explanation.restrictions.append(restriction)
         }
     }
+}
+
+/// What the event asks of each token of one of its lists.
+private struct Asked {
+    let request: FanOutRequest
+    /// Whether an operator drops its subject or its topic.
+    let isDropped: Bool
 }
 
 /// What is kept of a decoded event, whose bytes are lent until the next one.
