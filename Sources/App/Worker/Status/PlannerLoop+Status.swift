@@ -18,61 +18,13 @@ extension PlannerLoop {
             phase: control.currentPhase, at: now.wall, index: indexStatus(now: now),
             hasJoinedGroup: consumer?.isGroupMember ?? false, counters: pipeline.counters,
             load: pipeline.load(now: now))
-        status.groupWait = consumer?.groupWait(now: now)
-        status.missingTopics = consumer?.missingTopics ?? []
-        status.openTransactions = consumer?.openTransactions(now: now) ?? []
-        status.partitions = (consumer?.assignedPartitions ?? []).map { topic, partition in
-            WorkerStatus.Partition(
-                topic: plan.consumedTopics[topic], partition: partition,
-                lag: topic == plan.deferredConsumed
-                    ? nil : consumer?.lag(topic: topic, partition: partition))
-        }
-        status.consumedPartitions = plan.consumedPartitions
-        status.unavailablePartitions = consumer?.unavailableCount ?? 0
-        status.held = heldPartitions(now: now)
+        tellKafka(&status, now: now)
+        tellEvents(&status)
+        tellPushes(&status, now: now)
         status.restrictions = pipeline.restrictions.inForce
-        status.withheldEvents = pipeline.withheldEvents
-        status.schemas = schemaStatus
-        status.breakers = pipeline.trippedBreakers(now: now)
-        status.troubledTopics = records.troubled(pipeline, plan, now: now)
-        status.transports = delivery.all.map(\.counters.snapshot)
-        status.roundTrips = delivery.roundTrips
-        status.connectTimes = delivery.connectTimes
-        status.pools = pools(tripped: status.breakers, now: now)
-        status.unread = unread
-        status.setAside = setAside
-        status.misplaced = tables.misplaced
-        status.deadLetters = pipeline.deadLetters
-        status.redelivered = consumer?.redelivered ?? 0
-        let routing = plan.routing
-        status.breakerPhases = pipeline.breakerPhases.map {
-            WorkerStatus.BreakerPhase(of: $0.of, $0.phase, routing)
-        }
-        status.memory = pipeline.memory
-        status.pushes = pipeline.pushTally.counts
-        status.eventToAccepted = pipeline.pushTally.acceptanceTimes
-        status.events = events
-        status.topicTurns = plan.eventTopics.enumerated().map { number, topic in
-            WorkerStatus.TopicTurn(
-                topic: topic, waits: holds.turns.waits[number],
-                isWaiting: holds.turns.isWaiting(number))
-        }
-        status.unmatched = unmatched
-        status.passedOver = passedOver
-        status.recordNotes = recordNotes
-        status.absences = zip(plan.eventTopics, pipeline.recordNotes).flatMap { topic, notes in
-            notes.absences.sorted { $0.key < $1.key }.map {
-                WorkerStatus.Absence(topic: topic, field: $0.value.field, count: $0.value.count)
-            }
-        }
-        status.recordNoteTotals = recordNoteTotals
-        status.budgets = pipeline.budgetUses(now: now)
-        status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
-        status.demand = pipeline.demand(now: now)
-        status.consumedTopics = plan.consumedTopics
-        status.producedTopics = plan.producedTopics
-        status.hasRoomForEvents = pipeline.hasRoomForEvents
         status.lacksRestrictions = lifecycle.restrictionsWait.isGivenUp
+        status.schemas = schemaStatus
+        status.memory = pipeline.memory
         status.clockDoubt = clockDoubt(now: now)
         status.canary = canaryStatus(now: now)
         status.shadow = shadowStatus
@@ -87,6 +39,69 @@ extension PlannerLoop {
             return export
         }
         return status
+    }
+
+    /// The group, its partitions, and the topics that are written to.
+    private mutating func tellKafka(_ status: inout WorkerStatus, now: Now) {
+        status.groupWait = consumer?.groupWait(now: now)
+        status.missingTopics = consumer?.missingTopics ?? []
+        status.openTransactions = consumer?.openTransactions(now: now) ?? []
+        status.partitions = (consumer?.assignedPartitions ?? []).map { topic, partition in
+            WorkerStatus.Partition(
+                topic: plan.consumedTopics[topic], partition: partition,
+                lag: topic == plan.deferredConsumed
+                    ? nil : consumer?.lag(topic: topic, partition: partition))
+        }
+        status.consumedPartitions = plan.consumedPartitions
+        status.unavailablePartitions = consumer?.unavailableCount ?? 0
+        status.held = heldPartitions(now: now)
+        status.consumedTopics = plan.consumedTopics
+        status.producedTopics = plan.producedTopics
+        status.troubledTopics = records.troubled(pipeline, plan, now: now)
+        status.unread = unread
+        status.setAside = setAside
+        status.misplaced = tables.misplaced
+        status.deadLetters = pipeline.deadLetters
+        status.redelivered = consumer?.redelivered ?? 0
+    }
+
+    /// What became of the events that were read.
+    private func tellEvents(_ status: inout WorkerStatus) {
+        status.events = events
+        status.withheldEvents = pipeline.withheldEvents
+        status.hasRoomForEvents = pipeline.hasRoomForEvents
+        status.topicTurns = plan.eventTopics.enumerated().map { number, topic in
+            WorkerStatus.TopicTurn(
+                topic: topic, waits: holds.turns.waits[number],
+                isWaiting: holds.turns.isWaiting(number))
+        }
+        status.unmatched = unmatched
+        status.passedOver = passedOver
+        status.recordNotes = recordNotes
+        status.recordNoteTotals = recordNoteTotals
+        status.absences = zip(plan.eventTopics, pipeline.recordNotes).flatMap { topic, notes in
+            notes.absences.sorted { $0.key < $1.key }.map {
+                WorkerStatus.Absence(topic: topic, field: $0.value.field, count: $0.value.count)
+            }
+        }
+    }
+
+    /// What became of pushes, and the way to APNs.
+    private mutating func tellPushes(_ status: inout WorkerStatus, now: Now) {
+        status.pushes = pipeline.pushTally.counts
+        status.eventToAccepted = pipeline.pushTally.acceptanceTimes
+        status.budgets = pipeline.budgetUses(now: now)
+        status.subjectsOverBudget = pipeline.subjectsOverBudget(now: now)
+        status.demand = pipeline.demand(now: now)
+        status.breakers = pipeline.trippedBreakers(now: now)
+        let routing = plan.routing
+        status.breakerPhases = pipeline.breakerPhases.map {
+            WorkerStatus.BreakerPhase(of: $0.of, $0.phase, routing)
+        }
+        status.transports = delivery.all.map(\.counters.snapshot)
+        status.roundTrips = delivery.roundTrips
+        status.connectTimes = delivery.connectTimes
+        status.pools = pools(tripped: status.breakers, now: now)
     }
 
     private var promptTypes: Set<PushType> {
