@@ -40,7 +40,7 @@ struct DeferredCommand: ParsableCommand {
             let configuration = try options.load()
             // A mistake in the filter is told at once: reading the topic may take long.
             let matches = try filter.matcher(WorkerPlan(configuration).routing)
-            let waiting = try WaitingPushes(configuration)
+            let waiting = try DeferredRows(configuration)
             let selected = waiting.pushes.filter(matches)
             for push in selected.prefix(limit ?? .max) {
                 let listed = ListedPush(push, waiting.routing[push.route])
@@ -146,7 +146,7 @@ struct WaitingFilter: ParsableArguments {
     }
 
     /// Makes the test that selects pushes. Throws for what can select none.
-    func matcher(_ routing: RoutingTable) throws -> (WaitingPush) -> Bool {
+    func matcher(_ routing: RoutingTable) throws -> (DeferredRow) -> Bool {
         let environment = try environment.map(Arguments.environment)
         let wanted = try tokenClass.map(Arguments.tokenClass)
         let names = try Set(
@@ -179,14 +179,14 @@ struct WaitingWriting: ParsableArguments {
     @OptionGroup var rate: RateOption
 
     /// Writes a record for one push: its value, or nil for a tombstone, and headers.
-    typealias Writer = (WaitingPush, [UInt8]?, [(name: String, value: String)]) throws -> Void
+    typealias Writer = (DeferredRow, [UInt8]?, [(name: String, value: String)]) throws -> Void
 
     func run(
         _ configuration: Configuration, _ filter: WaitingFilter, _ done: String, would: String,
-        _ write: (WaitingPushes, [WaitingPush], Writer) throws -> Void
+        _ write: (DeferredRows, [DeferredRow], Writer) throws -> Void
     ) throws {
         let matches = try filter.matcher(WorkerPlan(configuration).routing)
-        let waiting = try WaitingPushes(configuration)
+        let waiting = try DeferredRows(configuration)
         let selected = waiting.pushes.filter(matches)
         let count = selected.count.counted("push", plural: "pushes")
         guard !dryRun else { return print("would \(would) \(count)") }
@@ -222,7 +222,7 @@ private struct ListedPush: Encodable {
     let subjectBase64: String?
     let source: String?
 
-    init(_ waiting: WaitingPush, _ route: Route) {
+    init(_ waiting: DeferredRow, _ route: Route) {
         partition = waiting.partition
         offset = waiting.offset
         tokenID = "\(waiting.token)"
@@ -258,7 +258,7 @@ private struct WaitingSummary: Encodable {
     let due: Int
     let unreadable: Int
 
-    init(_ selected: [WaitingPush], _ waiting: WaitingPushes) {
+    init(_ selected: [DeferredRow], _ waiting: DeferredRows) {
         let now = RecordWriter.now().wall
         pushes = selected.count
         due = selected.count { $0.push.notBefore <= now }

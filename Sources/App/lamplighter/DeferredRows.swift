@@ -8,7 +8,7 @@ import RecordFormats
 import Worker
 
 /// A push that waits in the deferred topic: what its latest record says.
-struct WaitingPush {
+struct DeferredRow {
     /// Where its latest record is.
     var partition: Int32
     var offset: Int64
@@ -25,8 +25,8 @@ struct WaitingPush {
 }
 
 /// The pushes that wait in the deferred topic.
-struct WaitingPushes {
-    private(set) var pushes: [WaitingPush] = []
+struct DeferredRows {
+    private(set) var pushes: [DeferredRow] = []
     /// How many records are malformed or of apps that no credential serves.
     private(set) var unreadable = 0
     /// The last offsets that were read.
@@ -42,7 +42,7 @@ struct WaitingPushes {
     init(_ configuration: Configuration) throws {
         self.configuration = configuration
         let routing = WorkerPlan(configuration).routing
-        var byPlace: [Place: WaitingPush] = [:]
+        var byPlace: [Place: DeferredRow] = [:]
         var unreadable = 0
         ends = try Self.read(configuration, routing) { record, found in
             let place = Place(partition: record.partition, key: record.key.map { Array($0) } ?? [])
@@ -63,9 +63,9 @@ struct WaitingPushes {
 
     /// Lends the records of these pushes to `body`, payloads included.
     func forEachRecord(
-        of wanted: [WaitingPush], _ body: (WaitingPush, DeferredPush) throws -> Void
+        of wanted: [DeferredRow], _ body: (DeferredRow, DeferredPush) throws -> Void
     ) throws {
-        var left: [TopicPartitionOffset: WaitingPush] = [:]
+        var left: [TopicPartitionOffset: DeferredRow] = [:]
         for push in wanted { left[TopicPartitionOffset(push.partition, push.offset)] = push }
         var decoder = TokenRecordDecoder(routing: routing)
         var tokenKey = TokenKey()
@@ -94,7 +94,7 @@ struct WaitingPushes {
     // MARK: Reading
 
     private enum Found {
-        case push(WaitingPush)
+        case push(DeferredRow)
         case tombstone
         case unreadable
     }
@@ -122,11 +122,11 @@ struct WaitingPushes {
 
     private static func waiting(
         _ record: borrowing KafkaRecord, _ push: DeferredPush, _ key: TokenKey
-    ) -> WaitingPush {
+    ) -> DeferredRow {
         var push = push
         let type = push.payload?.type
         push.payload = nil
-        return WaitingPush(
+        return DeferredRow(
             partition: record.partition, offset: record.offset,
             writtenAt: number(record, DeferredPush.endedHeader).map { min($0, record.offset) }
                 ?? record.offset,
@@ -136,7 +136,7 @@ struct WaitingPushes {
 
     /// Whether this tombstone ends the push. One that names an earlier record, or an older payload,
     /// does not: what it hides is still owed, and its owner writes it again.
-    private static func ends(_ tombstone: borrowing KafkaRecord, _ push: WaitingPush?) -> Bool {
+    private static func ends(_ tombstone: borrowing KafkaRecord, _ push: DeferredRow?) -> Bool {
         guard let push else { return false }
         if let readAt = number(tombstone, DeferredPush.endedPayloadHeader) {
             return push.push.payloadAt?.milliseconds ?? 0 <= readAt
