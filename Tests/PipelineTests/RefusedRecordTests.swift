@@ -24,6 +24,18 @@ internal import Testing
         pipeline.answer(pipeline.take()[0], 410, .unregistered)
     }
 
+    /// The index knows of it at once. A file of the index is to say no more than the topics.
+    @Test func `a suppression keeps the index from being written until Kafka has it`() {
+        #expect(pipeline.unacknowledged == 0)
+        die()
+        let produced = pipeline.takeRecords()
+        #expect(pipeline.unacknowledged == 1)
+        pipeline.pipeline.refused(produced[0].ticket)
+        #expect(pipeline.unacknowledged == 1)
+        pipeline.acknowledge(pipeline.takeRecords())
+        #expect(pipeline.unacknowledged == 0)
+    }
+
     @Test func `a refused suppression is not produced again behind a later one of its token`() {
         die()
         let older = pipeline.takeRecords()
