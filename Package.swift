@@ -285,7 +285,8 @@ let tests: [Target] = [
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
     .tests(
-        "FleetKitTests", ["FleetKit", "Configuration", "Worker", "RecordFormats", "PushModel"],
+        "FleetKitTests",
+        ["FleetKit", "Configuration", "Worker", "RecordFormats", "PushModel", "lamplighter"],
         logs: true),
     .tests(
         "DemoTests",

@@ -8,6 +8,7 @@ internal import Testing
 
 @testable internal import Configuration
 @testable internal import Worker
+@testable internal import lamplighter
 
 @Suite struct `A line of the log` {
     private let line = LogLine(

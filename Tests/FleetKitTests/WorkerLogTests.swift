@@ -4,9 +4,9 @@
 import Logging
 import PushModel
 import Testing
-import Worker
 
 @testable import FleetKit
+@testable import lamplighter
 
 @Suite struct `A worker's log` {
     /// By the worker's own type, so that a change of its format is noticed here.

@@ -54,9 +54,7 @@ actor ExplainSource {
     private func event(_ question: EventQuestion) async throws(RefusedQuestion) -> HTTPAnswer {
         let now = PlannerLoop.clock()
         let topic: String
-        do throws(UselessRecord) {
-            topic = try RecordTrial(plan, now: now.wall).topicOfEvents(named: question.topic)
-        } catch {
+        do throws(UnreadTopic) { topic = try plan.topicOfEvents(named: question.topic) } catch {
             throw RefusedQuestion(error.message)
         }
         let record = TrialRecord(

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Configuration
-internal import FoundationEssentials
-internal import Intake
-internal import Pipeline
-package import PushModel
-package import RecordFormats
+import Configuration
+import Foundation
+import Intake
+import Pipeline
+import PushModel
+import RecordFormats
+import Worker
 
 /// Why a record that a user wants to write would be useless to a worker.
-package struct UselessRecord: Error, Hashable, Sendable {
+struct UselessRecord: Error, Hashable, Sendable {
     /// Whether the configuration lacks something that the record needs; otherwise the record is at
     /// fault.
-    package let lacksConfiguration: Bool
-    package let message: String
+    let lacksConfiguration: Bool
+    let message: String
 
     init(_ message: String, lacksConfiguration: Bool = false) {
         self.message = message
@@ -30,51 +31,36 @@ package struct UselessRecord: Error, Hashable, Sendable {
 }
 
 /// Checks a record before it is written, with the decoders of a worker of this configuration.
-package struct RecordTrial {
+struct RecordTrial {
     let plan: WorkerPlan
     private let now: WallTime
 
-    package init(_ plan: WorkerPlan, now: WallTime) {
+    init(_ plan: WorkerPlan, now: WallTime) {
         self.plan = plan
         self.now = now
     }
 
     // MARK: Events
 
-    /// The event topic of this name, which must be configured. Without a name, the only one that is
-    /// configured, or else `lamplighter.events`.
-    package func topicOfEvents(named name: String?) throws(UselessRecord) -> String {
-        let topics = plan.eventTopics
-        guard let name else {
-            if topics.count == 1 { return topics[0] }
-            if topics.contains(Self.standardTopic) { return Self.standardTopic }
-            throw UselessRecord(
-                "several events topics are configured: name one of \(topics.joined(separator: ", "))"
-            )
+    /// The event topic of this name: `WorkerPlan.topicOfEvents`.
+    func topicOfEvents(named name: String?) throws(UselessRecord) -> String {
+        do throws(UnreadTopic) { return try plan.topicOfEvents(named: name) } catch {
+            throw UselessRecord(error.message)
         }
-        guard topics.contains(name) else {
-            let nearest = Spelling.nearest(to: name, among: topics) ?? Self.standardTopic
-            throw UselessRecord(
-                "'\(name)' is not among kafka.events, so no worker would read it; the nearest there "
-                    + "is '\(nearest)'")
-        }
-        return name
     }
 
-    private static let standardTopic = "lamplighter.events"
-
-    package struct ReadEvent {
-        package var value: [UInt8]?
+    struct ReadEvent {
+        var value: [UInt8]?
         /// The subject of the event, which differs from the record's key if the topic's binding has
         /// a template.
-        package var subject: String
-        package var app: String
+        var subject: String
+        var app: String
     }
 
     /// Reads an event as a worker would.
     ///
     /// - Parameter draft: the event; nil for a record without a value, whose key is the subject.
-    package func event(
+    func event(
         _ draft: EventDraft?, key: String, topic: String
     ) throws(UselessRecord) -> ReadEvent {
         let number = plan.eventTopics.firstIndex(of: topic)!
@@ -93,7 +79,7 @@ package struct RecordTrial {
     }
 
     /// The payload of an event as a worker would send it: body and push type; nil if it has none.
-    package func payload(of draft: EventDraft) throws(UselessRecord) -> EventPayload? {
+    func payload(of draft: EventDraft) throws(UselessRecord) -> EventPayload? {
         try read(
             EventEncoder.value(draft), key: "push", binding: 0, bindings: [.standard]
         ) { $0.payload }
@@ -129,7 +115,7 @@ package struct RecordTrial {
     /// Reads a registration as a worker would.
     ///
     /// - Returns: what the user may not have meant, one sentence each.
-    package func registration(
+    func registration(
         key: [UInt8], value: [UInt8]
     ) throws(UselessRecord) -> [String] {
         var decoder = RegistrationDecoder(routing: plan.routing)
@@ -189,7 +175,7 @@ package struct RecordTrial {
         }
     }
 
-    package static func lend<Found>(
+    static func lend<Found>(
         _ key: [UInt8], _ value: [UInt8]?,
         _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer?) -> Result<Found, UselessRecord>
     ) -> Result<Found, UselessRecord> {

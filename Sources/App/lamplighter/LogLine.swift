@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Configuration
-package import Logging
-package import PushModel
+import Configuration
+import Logging
+import PushModel
+import Worker
 
 /// One line of the log, as text for people or as JSON for collectors.
-package struct LogLine {
-    package var time: WallTime
-    package var level: Logger.Level
-    package var message: String
-    package var metadata: Logger.Metadata
-
-    package init(
-        time: WallTime, level: Logger.Level, message: String, metadata: Logger.Metadata
-    ) {
-        self.time = time
-        self.level = level
-        self.message = message
-        self.metadata = metadata
-    }
+struct LogLine {
+    var time: WallTime
+    var level: Logger.Level
+    var message: String
+    var metadata: Logger.Metadata
 
     private var sorted: [(key: String, value: Logger.MetadataValue)] {
         metadata.sorted { $0.key < $1.key }
@@ -31,7 +23,7 @@ package struct LogLine {
     ///
     /// - Parameter source: the process that logs. Its names are members of the object itself, so
     ///   that a collector can tell the lines of many workers apart.
-    package func json(source: LogSource) -> String {
+    func json(source: LogSource) -> String {
         var members: [(String, JSONText)] = [
             ("time", .string(time.rfc3339)), ("level", .string(level.rawValue)),
         ]
@@ -64,7 +56,7 @@ package struct LogLine {
     // MARK: Text
 
     /// The line as text: `2026-11-21T06:12:00.123Z warning pushes wait of="production/home"`.
-    package var text: String {
+    var text: String {
         sorted.reduce("\(time.rfc3339) \(level.rawValue) \(message.printable)") {
             "\($0) \($1.key.printable)=\(Self.word($1.value))"
         }
@@ -80,28 +72,5 @@ package struct LogLine {
         let text = "\(value)".printable
         guard text.isEmpty || text.contains(where: { " \"=".contains($0) }) else { return text }
         return "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
-    }
-}
-
-/// The process that writes a log, as named in each JSON line.
-package struct LogSource: Sendable {
-    /// The name of this process, unique in its group.
-    package var worker: String?
-    /// The version of Lamplighter.
-    package var version: String?
-    package var group: String?
-
-    package init(worker: String? = nil, version: String? = nil, group: String? = nil) {
-        self.worker = worker
-        self.version = version
-        self.group = group
-    }
-}
-
-extension Configuration {
-    /// The worker's name in the log: `kafka.groupInstanceID` if configured, which outlives the
-    /// process; otherwise the host's name, which in Kubernetes is the pod's, and the process ID.
-    package func workerName(host: String, process: Int32) -> String {
-        kafka.groupInstanceID ?? "\(host)-\(process)"
     }
 }
