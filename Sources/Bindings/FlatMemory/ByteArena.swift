@@ -76,6 +76,14 @@ package struct ByteArena: ~Copyable, Sendable {
         _modify { yield &address(reference, offset).assumingMemoryBound(to: type).pointee }
     }
 
+    /// Changes a block while others are read, or changed by another thread. No two may be at the same one.
+    @inlinable
+    package func withUnshared<Value: BitwiseCopyable, Result>(
+        _ reference: Reference, as type: Value.Type, _ body: (inout Value) -> Result
+    ) -> Result {
+        body(&address(reference, 0).assumingMemoryBound(to: type).pointee)
+    }
+
     /// The bytes of a block, valid until the block is freed.
     @inlinable
     package func bytes(_ reference: Reference, offset: Int, count: Int) -> UnsafeRawBufferPointer {

@@ -65,7 +65,7 @@ package struct ChecksummedOutput: ~Copyable {
 /// Reads a checksummed stream from its start. Nothing of a block can be relied on before all of it
 /// has been read.
 package struct ChecksummedInput: ~Copyable {
-    /// Fills the buffer with what is at this offset.
+    /// Fills the buffer with what is at this offset. It is asked by two threads at a time.
     package typealias Source =
         (_ offset: Int, UnsafeMutableRawBufferPointer) throws(SnapshotFault) -> Void
 
@@ -120,6 +120,13 @@ package struct ChecksummedInput: ~Copyable {
         var rest = buffer
         while rest.count > 0 {
             let room = ChecksummedStream.blockBytes - offset % ChecksummedStream.blockBytes
+            let blocks = rest.count / ChecksummedStream.blockBytes
+            if room == ChecksummedStream.blockBytes, blocks >= Self.blocksSharedMin {
+                try fillBlocks(rest.prefix(blocks * ChecksummedStream.blockBytes))
+                let filled = blocks * ChecksummedStream.blockBytes
+                rest = UnsafeMutableRawBufferPointer(rebasing: rest.dropFirst(filled))
+                continue
+            }
             let part = UnsafeMutableRawBufferPointer(rebasing: rest.prefix(room))
             try source(offset, part)
             block.combine(UnsafeRawBufferPointer(part))
@@ -136,10 +143,51 @@ package struct ChecksummedInput: ~Copyable {
         return bytes
     }
 
+    /// Fewer blocks are not worth a thread.
+    private static let blocksSharedMin = 16
+
+    /// Fills whole blocks from the start of one. Copying is bound by one core, so two share it.
+    private mutating func fillBlocks(
+        _ buffer: Slice<UnsafeMutableRawBufferPointer>
+    ) throws(SnapshotFault) {
+        let (source, checksums, first) = (source, checksums, offset / ChecksummedStream.blockBytes)
+        let all = UnsafeMutableRawBufferPointer(rebasing: buffer)
+        let blocks = all.count / ChecksummedStream.blockBytes
+        func fill(_ range: Range<Int>) -> Result<Void, SnapshotFault> {
+            Result { () throws(SnapshotFault) in
+                for block in range {
+                    let start = block * ChecksummedStream.blockBytes
+                    let part = UnsafeMutableRawBufferPointer(
+                        rebasing: all[start..<start + ChecksummedStream.blockBytes])
+                    let number = first + block
+                    try source(number * ChecksummedStream.blockBytes, part)
+                    guard CRC32C.of(UnsafeRawBufferPointer(part)) == checksums[number] else {
+                        throw Self.damaged(number)
+                    }
+                }
+            }
+        }
+        var halves: (Result<Void, SnapshotFault>, Result<Void, SnapshotFault>) = (
+            .success(()), .success(())
+        )
+        TwoThreads.run {
+            halves.0 = fill(0..<blocks / 2)
+        } _: {
+            halves.1 = fill(blocks / 2..<blocks)
+        }
+        try halves.0.get()
+        try halves.1.get()
+        offset += all.count
+    }
+
+    private static func damaged(_ block: Int) -> SnapshotFault {
+        SnapshotFault("it is damaged in its mebibyte \(block + 1)")
+    }
+
     private mutating func endBlock() throws(SnapshotFault) {
         let number = (offset - 1) / ChecksummedStream.blockBytes
         guard checksums[number] == block.value else {
-            throw SnapshotFault("it is damaged in its mebibyte \(number + 1)")
+            throw Self.damaged(number)
         }
         block = CRC32C()
     }

@@ -85,51 +85,71 @@ extension Audience {
         _ read: consuming IndexTables, routing: RoutingTable, hashSeed: UInt64,
         allowKindWide: Bool
     ) throws(SnapshotFault) -> Audience {
-        let (references, entries) = (read.references, read.entries)
-        var rows = RowAudit(
-            units: read.units,
-            kinds: read.tables.kinds.apps.map { Array(repeating: 0, count: Int($0.fresh)) })
+        let (references, entries, units) = (read.references, read.entries, read.units)
+        let kinds = read.tables.kinds.apps.map { [UInt32](repeating: 0, count: Int($0.fresh)) }
         var audience = Audience(
             read.tables, routing: routing, hashSeed: hashSeed, allowKindWide: allowKindWide)
-        try audience.audit(&rows)
+        // Each thread looks at the rows of its own tokens, which it counts down.
+        let middle = UInt32(audience.tokens.records.bytes / 2 / ByteArena.unitBytes)
+        var audits = (RowAudit(0..<middle, kinds), RowAudit(middle..<UInt32.max, kinds))
+        var ends: (Result<Void, SnapshotFault>, Result<Void, SnapshotFault>) = (
+            .success(()), .success(())
+        )
+        TwoThreads.run {
+            ends.0 = Result { () throws(SnapshotFault) in try audience.audit(units, &audits.0) }
+        } _: {
+            ends.1 = Result { () throws(SnapshotFault) in try audience.audit(units, &audits.1) }
+        }
+        try ends.0.get()
+        try ends.1.get()
         guard references == audience.registrations.rows else {
             throw SnapshotFault("it has a token that counts its registrations wrongly")
         }
-        guard entries == rows.listed else {
+        guard entries == audits.0.listed + audits.1.listed else {
             throw SnapshotFault("it has a subject that lists more than is registered")
         }
-        try audience.kinds.audit(counted: rows.kinds)
+        try audience.kinds.audit(counted: audits.0.kinds(with: audits.1))
         return audience
     }
 
-    private mutating func audit(_ rows: inout RowAudit) throws(SnapshotFault) {
-        // In the order of the arena: what was registered together lies together.
-        var next = rows.units.blocks.first(from: 1)
-        while let block = next {
-            try audit(block, &rows)
-            next = rows.units.blocks.first(from: block + 1)
-        }
-        try auditGathered(&rows)
-    }
-
-    /// Rows are gathered, so that the cache misses of many of them overlap.
-    private struct RowAudit: ~Copyable {
-        let units: IndexTables.Units
+    /// The rows of registrations that name some of the tokens, and what they say of others.
+    private struct RowAudit {
+        let tokens: Range<UInt32>
         /// How many rows name each kind, by app and number.
         var kinds: [[UInt32]]
         /// How many rows are in the lists of subjects.
         var listed = 0
+        /// Rows are gathered, so that the cache misses of many of them overlap.
         var gathered: [UInt32] = []
 
         static let gatheredMax = 64
 
-        init(units: consuming IndexTables.Units, kinds: [[UInt32]]) {
-            self.units = units
+        init(_ tokens: Range<UInt32>, _ kinds: [[UInt32]]) {
+            self.tokens = tokens
             self.kinds = kinds
+        }
+
+        /// The counts of both.
+        func kinds(with other: RowAudit) -> [[UInt32]] {
+            zip(kinds, other.kinds).map { zip($0, $1).map { $0 &+ $1 } }
         }
     }
 
-    private mutating func audit(_ block: UInt32, _ rows: inout RowAudit) throws(SnapshotFault) {
+    private func audit(
+        _ units: borrowing IndexTables.Units, _ rows: inout RowAudit
+    ) throws(SnapshotFault) {
+        // In the order of the arena: what was registered together lies together.
+        var next = units.blocks.first(from: 1)
+        while let block = next {
+            try audit(block, units, &rows)
+            next = units.blocks.first(from: block + 1)
+        }
+        try auditGathered(units, &rows)
+    }
+
+    private func audit(
+        _ block: UInt32, _ units: borrowing IndexTables.Units, _ rows: inout RowAudit
+    ) throws(SnapshotFault) {
         for offset in 0..<registrations.count(block) {
             let row = registrations.row(block, offset)
             guard registrations.isReadable(row: row),
@@ -137,29 +157,34 @@ extension Audience {
                     || Subscription.precedes(
                         registrations[registrations.row(block, offset - 1)], registrations[row])
             else { throw Self.fault }
+            guard rows.tokens.contains(registrations[row].token.rawValue) else { continue }
             rows.gathered.append(row)
-            if rows.gathered.count == RowAudit.gatheredMax { try auditGathered(&rows) }
+            if rows.gathered.count == RowAudit.gatheredMax { try auditGathered(units, &rows) }
         }
     }
 
-    private mutating func auditGathered(_ rows: inout RowAudit) throws(SnapshotFault) {
+    private func auditGathered(
+        _ units: borrowing IndexTables.Units, _ rows: inout RowAudit
+    ) throws(SnapshotFault) {
         for row in rows.gathered {
             tokens.prefetch(registrations[row].token)
             subjects.prefetch(registrations[row].subject)
         }
         for row in rows.gathered {
             let subscription = registrations[row]
-            if rows.units.subjects.begins(subscription.subject.rawValue) {
+            if units.subjects.begins(subscription.subject.rawValue) {
                 subjects.prefetchEntry(subscription.subject, at: subscription.position)
             }
         }
-        for row in rows.gathered { try audit(row: row, &rows) }
+        for row in rows.gathered { try audit(row: row, units, &rows) }
         rows.gathered.removeAll(keepingCapacity: true)
     }
 
-    private mutating func audit(row: UInt32, _ rows: inout RowAudit) throws(SnapshotFault) {
+    private func audit(
+        row: UInt32, _ units: borrowing IndexTables.Units, _ rows: inout RowAudit
+    ) throws(SnapshotFault) {
         let subscription = registrations[row]
-        guard rows.units.tokens.begins(subscription.token.rawValue),
+        guard units.tokens.begins(subscription.token.rawValue),
             tokens.countDown(subscription.token)
         else { throw Self.fault }
         let app = app(of: subscription)
@@ -170,7 +195,7 @@ extension Audience {
         }
         let subject = subscription.subject
         guard subject != Subscription.noSubject else { return }
-        guard rows.units.subjects.begins(subject.rawValue), subjects.app(of: subject) == app,
+        guard units.subjects.begins(subject.rawValue), subjects.app(of: subject) == app,
             subscription.position < subjects.count(subject),
             subjects.subscription(subject, at: Int(subscription.position)) == row
         else { throw Self.fault }

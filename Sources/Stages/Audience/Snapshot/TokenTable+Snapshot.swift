@@ -116,11 +116,14 @@ extension TokenTable {
         }
     }
 
-    /// A row of a registration names the token: takes one off `pending`. False if that was 0.
-    mutating func countDown(_ token: TokenID) -> Bool {
-        guard records[token.rawValue, as: Header.self].pending > 0 else { return false }
-        records[token.rawValue, as: Header.self].pending -= 1
-        return true
+    /// A row of a registration names the token: takes one off `pending`. False if that was 0. Two threads
+    /// may do so at the same time, each for tokens that are its own.
+    func countDown(_ token: TokenID) -> Bool {
+        records.withUnshared(token.rawValue, as: Header.self) { header in
+            guard header.pending > 0 else { return false }
+            header.pending -= 1
+            return true
+        }
     }
 
     private static let fault = SnapshotFault("it has a token that cannot be")
