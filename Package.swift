@@ -347,7 +347,7 @@ let benchmarks: [Target] = [
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
             "Pipeline", "KafkaLog", "APNSDelivery", "FleetKit", "Rdkafka", "OpenSSL", "LinuxIO",
-            "SchemaCodecs", "Simdjson",
+            "SchemaCodecs", "Simdjson", "FlatMemory",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Histogram", package: "hdrhistogram-swift"),
             .product(name: "Logging", package: "swift-log"),

@@ -37,11 +37,14 @@ struct RegisterCommand: ParsableCommand {
     var lamps = 0
 
     func run() throws {
-        // Tokens are random and written in hexadecimal: zstd halves that, lz4 does not.
+        // Tokens are random and written in hexadecimal: zstd halves that, lz4 does not. The embedded Kafka
+        // finds a batch by passing all that are before it: they are as large as can be.
         var feed = try KafkaFeed(
             bootstrap: bootstrap, topic: topic,
             properties: [
-                "compression.codec": "zstd", "linger.ms": "50", "batch.size": "1000000",
+                "compression.codec": "zstd", "linger.ms": "2000", "batch.size": "1000000",
+                "queue.buffering.max.messages": "2000000",
+                "queue.buffering.max.kbytes": "1000000",
             ])
         func write(_ registration: RegistrationDraft) throws {
             try feed.write(

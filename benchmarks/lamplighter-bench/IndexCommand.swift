@@ -3,7 +3,9 @@
 
 import ArgumentParser
 import Audience
+import FlatMemory
 import Foundation
+import LinuxIO
 import PushModel
 import RecordFormats
 
@@ -27,6 +29,9 @@ struct IndexCommand: ParsableCommand {
     @Option(help: "Look-ups that are timed.")
     var lookups = 2_000_000
 
+    @Option(help: "Where the index is written to and loaded from; the file is replaced.")
+    var snapshot: String?
+
     func run() throws {
         guard (16...36).contains(subjectBytes) else {
             throw ValidationError("--subject-bytes is from 16 to 36")
@@ -41,6 +46,7 @@ struct IndexCommand: ParsableCommand {
         let count = bench.statistics.subscriptions
         let prefetched = bench.lookUp(lookups, together: Audience.prefetchMax)
         let single = bench.lookUp(lookups, together: 1)
+        let kept = try snapshot.map { try bench.keep(in: $0) }
         try Report.print(
             Figures(
                 subscriptions: count, subjects: bench.statistics.subjects,
@@ -50,7 +56,9 @@ struct IndexCommand: ParsableCommand {
                 replayPerSecond: Double(count) / replay.decoding,
                 applyPerSecond: Double(count) / replay.applying,
                 lookupNanoseconds: prefetched.nanoseconds,
-                singleLookupNanoseconds: single.nanoseconds, lookupsFound: prefetched.share))
+                singleLookupNanoseconds: single.nanoseconds, lookupsFound: prefetched.share,
+                snapshotBytes: kept?.bytes, writeSeconds: kept?.writing,
+                loadSeconds: kept?.loading))
     }
 
     private struct Figures: Encodable {
@@ -70,6 +78,10 @@ struct IndexCommand: ParsableCommand {
         var singleLookupNanoseconds: Double
         /// Some subjects are drawn by nobody.
         var lookupsFound: Double
+        var snapshotBytes: Int?
+        var writeSeconds: Double?
+        /// From the page cache to an index that is checked.
+        var loadSeconds: Double?
     }
 }
 
@@ -183,6 +195,35 @@ struct IndexBench: ~Copyable {
         let start = ContinuousClock.now
         try body(&self)
         return (.now - start) / .seconds(1)
+    }
+
+    /// Writes the index to a file and loads it from there.
+    func keep(in path: String) throws -> (bytes: Int, writing: Double, loading: Double) {
+        let routing = Town.routing()
+        let stamp = SnapshotStamp(
+            cluster: "bench", tables: [], asOf: WallTime(milliseconds: 1_795_000_000_000),
+            routing: SnapshotStamp.fingerprint(of: routing, allowKindWide: false),
+            tombstonesLast: nil)
+        let begun = ContinuousClock.now
+        let written = try ReplacedFile(path: path)
+        try audience.write(stamp, notes: []) { part throws(SnapshotFault) in
+            do { try written.write(part) } catch { throw SnapshotFault("\(error)") }
+        }
+        try written.replace(synchronising: false)
+        let middle = ContinuousClock.now
+        guard let file = try PrivateFile.open(path: path) else {
+            throw BenchError("\(path) is not there")
+        }
+        let reader = try SnapshotReader(bytes: file.bytes) {
+            offset, buffer throws(SnapshotFault) in
+            do { try file.read(at: offset, into: buffer) } catch { throw SnapshotFault("\(error)") }
+        }
+        let loaded = try reader.audience(routing: routing, allowKindWide: false)
+        let ended = ContinuousClock.now
+        guard loaded.statistics.subscriptions == statistics.subscriptions else {
+            throw BenchError("the index that was loaded is another one")
+        }
+        return (file.bytes, (middle - begun) / .seconds(1), (ended - middle) / .seconds(1))
     }
 
     private mutating func decode(_ record: (key: [UInt8], value: [UInt8])) throws {

@@ -10,7 +10,7 @@ package struct BlockMap: ~Copyable {
     /// Of each 64 units two words, so that both are in one cache line: which are taken, and in which
     /// blocks in use begin.
     @usableFromInline var words: Column<UInt64>
-    @usableFromInline let size: Int
+    @usableFromInline package let size: Int
     /// How many units are taken.
     @usableFromInline package var count = 0
 

@@ -167,16 +167,15 @@ package struct ChecksummedInput: ~Copyable {
                 }
             }
         }
-        var halves: (Result<Void, SnapshotFault>, Result<Void, SnapshotFault>) = (
-            .success(()), .success(())
-        )
+        var lower: Result<Void, SnapshotFault> = .success(())
+        var upper: Result<Void, SnapshotFault> = .success(())
         TwoThreads.run {
-            halves.0 = fill(0..<blocks / 2)
+            lower = fill(0..<blocks / 2)
         } _: {
-            halves.1 = fill(blocks / 2..<blocks)
+            upper = fill(blocks / 2..<blocks)
         }
-        try halves.0.get()
-        try halves.1.get()
+        try lower.get()
+        try upper.get()
         offset += all.count
     }
 

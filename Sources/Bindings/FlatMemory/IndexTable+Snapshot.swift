@@ -65,6 +65,8 @@ package struct IndexAudit {
         package let equals: Range<Int>
         /// A row that will be found soon, for a prefetch; it may be any number.
         package let ahead: UInt32
+        /// One of those that were `ahead` a while ago.
+        package let near: UInt32
     }
 
     private var place = 0
@@ -79,6 +81,7 @@ package struct IndexAudit {
     /// The most rows with one half of a hash. One in 2^32 is expected for each pair.
     private static let equalMax = 64
     private static let lookAhead = 24
+    private static let lookNear = 8
 
     package init() {}
 
@@ -108,7 +111,8 @@ package struct IndexAudit {
         place += 1
         return Found(
             row: row, half: UInt32(half), equals: equalStart..<place - 1,
-            ahead: place + Self.lookAhead < length ? table.row(at: place + Self.lookAhead) : 0)
+            ahead: place + Self.lookAhead < length ? table.row(at: place + Self.lookAhead) : 0,
+            near: place + Self.lookNear < length ? table.row(at: place + Self.lookNear) : 0)
     }
 
     private static let fault = SnapshotFault("it has an index in which rows would not be found")

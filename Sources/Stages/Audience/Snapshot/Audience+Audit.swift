@@ -40,37 +40,39 @@ struct IndexTables: ~Copyable {
         var kinds = KindTable(apps: routing.apps.count, seed: seed)
         try tokens.restore(outline.tokens, from: &input)
         var tokenUnits = tokens.records.emptyMap
-        var references: Result<Int, SnapshotFault> = .success(0)
-        var others: Result<Void, SnapshotFault> = .success(())
+        var subjectUnits = subjects.records.emptyMap
+        var blocks = registrations.blocks.emptyMap
+        var named: Result<Int, SnapshotFault> = .success(0)
+        var listed: Result<Int, SnapshotFault> = .success(0)
         TwoThreads.run {
-            others = Result { () throws(SnapshotFault) in
+            listed = Result { () throws(SnapshotFault) in
                 try subjects.restore(outline.subjects, from: &input)
                 try registrations.restore(outline.registrations, from: &input)
                 try kinds.restore(outline.kinds, from: &input)
+                subjectUnits = subjects.records.emptyMap
+                blocks = registrations.blocks.emptyMap
+                var entries: Result<Int, SnapshotFault> = .success(0)
+                var rest: Result<Void, SnapshotFault> = .success(())
+                TwoThreads.run {
+                    entries = Result { () throws(SnapshotFault) in
+                        try subjects.audit(apps: routing.apps.count, units: &subjectUnits)
+                    }
+                } _: {
+                    rest = Result { () throws(SnapshotFault) in
+                        try registrations.audit(units: &blocks)
+                    }
+                }
+                try rest.get()
+                return try entries.get()
             }
         } _: {
-            references = Result { () throws(SnapshotFault) in
+            named = Result { () throws(SnapshotFault) in
                 try tokens.audit(routes: routing.routes.count, units: &tokenUnits)
             }
         }
-        try others.get()
-        let named = try references.get()
-        var subjectUnits = subjects.records.emptyMap
-        var blocks = registrations.blocks.emptyMap
-        var entries: Result<Int, SnapshotFault> = .success(0)
-        let apps = kinds.apps.count
-        TwoThreads.run {
-            entries = Result { () throws(SnapshotFault) in
-                try subjects.audit(apps: apps, units: &subjectUnits)
-            }
-        } _: {
-            others = Result { () throws(SnapshotFault) in
-                try registrations.audit(units: &blocks)
-            }
-        }
-        try others.get()
-        self.entries = try entries.get()
-        self.references = named
+        let (entryCount, referenceCount) = (try listed.get(), try named.get())
+        entries = entryCount
+        references = referenceCount
         tables = Tables(
             tokens: tokens, subjects: subjects, registrations: registrations, kinds: kinds)
         units = Units(tokens: tokenUnits, subjects: subjectUnits, blocks: blocks)
@@ -85,36 +87,38 @@ extension Audience {
         _ read: consuming IndexTables, routing: RoutingTable, hashSeed: UInt64,
         allowKindWide: Bool
     ) throws(SnapshotFault) -> Audience {
-        let (references, entries, units) = (read.references, read.entries, read.units)
+        let (references, entries) = (read.references, read.entries)
         let kinds = read.tables.kinds.apps.map { [UInt32](repeating: 0, count: Int($0.fresh)) }
+        let units = read.units
         var audience = Audience(
             read.tables, routing: routing, hashSeed: hashSeed, allowKindWide: allowKindWide)
         // Each thread looks at the rows of its own tokens, which it counts down.
-        let middle = UInt32(audience.tokens.records.bytes / 2 / ByteArena.unitBytes)
-        var audits = (RowAudit(0..<middle, kinds), RowAudit(middle..<UInt32.max, kinds))
-        var ends: (Result<Void, SnapshotFault>, Result<Void, SnapshotFault>) = (
-            .success(()), .success(())
-        )
+        let middle = UInt32(units.tokens.size / 2)
+        var lower = RowAudit(isUpper: false, middle: middle, kinds)
+        var upper = RowAudit(isUpper: true, middle: middle, kinds)
+        var lowerEnd: Result<Void, SnapshotFault> = .success(())
+        var upperEnd: Result<Void, SnapshotFault> = .success(())
         TwoThreads.run {
-            ends.0 = Result { () throws(SnapshotFault) in try audience.audit(units, &audits.0) }
+            lowerEnd = Result { () throws(SnapshotFault) in try audience.audit(units, &lower) }
         } _: {
-            ends.1 = Result { () throws(SnapshotFault) in try audience.audit(units, &audits.1) }
+            upperEnd = Result { () throws(SnapshotFault) in try audience.audit(units, &upper) }
         }
-        try ends.0.get()
-        try ends.1.get()
+        try lowerEnd.get()
+        try upperEnd.get()
         guard references == audience.registrations.rows else {
             throw SnapshotFault("it has a token that counts its registrations wrongly")
         }
-        guard entries == audits.0.listed + audits.1.listed else {
+        guard entries == lower.listed + upper.listed else {
             throw SnapshotFault("it has a subject that lists more than is registered")
         }
-        try audience.kinds.audit(counted: audits.0.kinds(with: audits.1))
+        try audience.kinds.audit(counted: lower.kinds(with: upper))
         return audience
     }
 
-    /// The rows of registrations that name some of the tokens, and what they say of others.
+    /// The rows that name tokens below or from the middle of their table, and what they say of others.
     private struct RowAudit {
-        let tokens: Range<UInt32>
+        private let isUpper: Bool
+        private let middle: UInt32
         /// How many rows name each kind, by app and number.
         var kinds: [[UInt32]]
         /// How many rows are in the lists of subjects.
@@ -124,10 +128,14 @@ extension Audience {
 
         static let gatheredMax = 64
 
-        init(_ tokens: Range<UInt32>, _ kinds: [[UInt32]]) {
-            self.tokens = tokens
+        init(isUpper: Bool, middle: UInt32, _ kinds: [[UInt32]]) {
+            self.isUpper = isUpper
+            self.middle = middle
             self.kinds = kinds
         }
+
+        /// Of two audits with the same middle, one has the token, whatever the row says.
+        func has(_ token: TokenID) -> Bool { (token.rawValue >= middle) == isUpper }
 
         /// The counts of both.
         func kinds(with other: RowAudit) -> [[UInt32]] {
@@ -157,7 +165,7 @@ extension Audience {
                     || Subscription.precedes(
                         registrations[registrations.row(block, offset - 1)], registrations[row])
             else { throw Self.fault }
-            guard rows.tokens.contains(registrations[row].token.rawValue) else { continue }
+            guard rows.has(registrations[row].token) else { continue }
             rows.gathered.append(row)
             if rows.gathered.count == RowAudit.gatheredMax { try auditGathered(units, &rows) }
         }

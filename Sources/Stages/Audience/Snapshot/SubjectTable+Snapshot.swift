@@ -60,6 +60,10 @@ extension SubjectTable {
         while let found = try audit.next(in: index) {
             records.prefetch(found.ahead, count: Self.headerBytes + Self.usualSubjectBytes)
             units.prefetch(found.ahead)
+            if records.reaches(found.near, bytes: Self.headerBytes) {
+                // Any number, as the row may be none.
+                blocks.prefetch(records[found.near, as: Header.self].list)
+            }
             guard records.reaches(found.row, bytes: Self.headerBytes) else { throw Self.fault }
             let header = records[found.row, as: Header.self]
             guard header.app < apps, header.count > 0 || header.hasCursor,
@@ -71,7 +75,7 @@ extension SubjectTable {
                         header.list, bytes: 4 * header.sizeClass.capacity, in: &blocks),
                 isAtHome(found)
             else { throw Self.fault }
-            records[found.row, as: Header.self].bits &= ~Header.cursorBit
+            if header.hasCursor { records[found.row, as: Header.self].bits &= ~Header.cursorBit }
             if header.count == 0 { unneeded.append(SubjectID(rawValue: found.row)) }
             entries += Int(header.count)
             if header.scope == .subject {
