@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Audience
 package import Delivery
 package import Intake
 internal import Ledger
@@ -187,5 +188,15 @@ package struct ShardTopic: Sendable, Equatable {
         precondition(
             index >= 0 && index < Int(count), "a shard's index lies below the count of shards")
         return Int32(index) * partitions / Int32(count)
+    }
+}
+
+extension EventSettings {
+    /// The lists that such events need.
+    var furtherLists: FurtherLists {
+        var lists: FurtherLists = []
+        if allowKindWide { lists.insert(.kindWide) }
+        if allowInstallations { lists.insert(.installations) }
+        return lists
     }
 }

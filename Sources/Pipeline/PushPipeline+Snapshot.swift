@@ -21,7 +21,7 @@ package struct LoadedIndex: ~Copyable {
         let stamp = reader.stamp
         let handlers = try HandlerNames(notes: reader.notes, apps: routing.apps.count)
         audience = try reader.audience(
-            routing: routing, allowKindWide: settings.events.allowKindWide)
+            routing: routing, furtherLists: settings.events.furtherLists)
         self.stamp = stamp
         self.handlers = handlers
     }
@@ -44,7 +44,7 @@ extension PushPipeline {
     package static func fingerprint(
         routing: RoutingTable, settings: PipelineSettings
     ) -> StableHash.Value {
-        SnapshotStamp.fingerprint(of: routing, allowKindWide: settings.events.allowKindWide)
+        SnapshotStamp.fingerprint(of: routing, furtherLists: settings.events.furtherLists)
     }
 
     /// About the bytes that the index takes in a file.

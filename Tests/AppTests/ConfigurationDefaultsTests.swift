@@ -143,6 +143,7 @@ private let defaults = """
     kafka.schemaRegistry.urls: []
     kafka.skip: []
     intake.allowKindWide: false
+    intake.allowInstallations: false
     intake.recordBytesMax: 1MiB
     index.registrationGrace: 2s
     index.snapshotEvery: 10m

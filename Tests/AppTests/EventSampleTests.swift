@@ -106,6 +106,23 @@ internal import Testing
                 + "classes, kinds, environment or push type")
     }
 
+    @Test func `events for installations are judged by the registrations of each`() throws {
+        let plan = WorkerPlan(
+            try configuration(
+                """
+                kafka: {events: {doors: {decode: json}}}
+                intake: {allowInstallations: true}
+                """))
+        let values = [#"{"installation":"I"}"#, #"{"installation":"door-1"}"#]
+        let lines = lines(
+            values.map { ("door-1", $0) }, [shows("door-1"), shows("door-1", installation: "J")],
+            plan: plan)
+        #expect(
+            lines[1] == "doors: 1 of 2 events (50 %) would reach nobody: 1 because no registration "
+                + "shows the subject or the kind, or is the installation's")
+        #expect(lines[2] == "doors/1/0: an installation, look again")
+    }
+
     @Test func `records that are left out for more than a few demands are told by their number`()
         throws
     {

@@ -12,7 +12,7 @@ internal import Testing
 @Suite struct `Bounds that the configuration gives the pipeline` {
     /// None of these is the default.
     private let yaml = """
-        intake: {recordBytesMax: 32KiB, allowKindWide: true}
+        intake: {recordBytesMax: 32KiB, allowKindWide: true, allowInstallations: true}
         index: {registrationGrace: 3s}
         planning:
           ttl: 7s
@@ -39,6 +39,7 @@ internal import Testing
     @Test func `the pipeline's bounds are those that the configuration names`() throws {
         let settings = PipelineSettings(try configuration(yaml), eventTopics: ["events"])
         #expect(settings.events.recordBytesMax == 32 << 10 && settings.events.allowKindWide)
+        #expect(settings.events.allowInstallations)
         #expect(settings.registrationGrace == .seconds(3))
         #expect(settings.events.changeTTL == .seconds(7))
         #expect(settings.events.payloadTTL == .seconds(8))

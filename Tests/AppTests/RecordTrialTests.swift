@@ -193,4 +193,10 @@ internal import Testing
         let target = #"{"class":"control","token":"00","shows":[{"kind":"k"}]}"#
         #expect(try notes(target, "intake: {allowKindWide: true}").get().isEmpty)
     }
+
+    @Test func `a token alone is enough where events for installations are allowed`() throws {
+        let target = #"{"class":"device","token":"00"}"#
+        #expect(throws: UselessRecord.self) { try notes(target).get() }
+        #expect(try notes(target, "intake: {allowInstallations: true}").get().isEmpty)
+    }
 }

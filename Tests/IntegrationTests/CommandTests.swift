@@ -435,6 +435,7 @@ struct `The command line` {
         ),
         (["register", "--file", "x.json", "--remove"], "register"),
         (["emit", "--collapse-id", "a", "door-1"], "emit"),
+        (["emit", "--installation", "6F1C", "door-1"], "emit"),
     ])
     func `a slip on the command line is 64, with the usage of its command`(
         _ arguments: [String], _ command: String

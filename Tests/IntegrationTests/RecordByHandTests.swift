@@ -246,3 +246,46 @@ struct `One record by hand for whole kinds` {
         #expect(fleet.simulator.counts.rejected == 0)
     }
 }
+
+/// Events for one installation, written by `emit`.
+@Suite(.serialized, .fleet(TestPlan(allowsInstallations: true)))
+struct `One record by hand for an installation` {
+    @Test func `emit reaches the installation that is named, and no other that shows the same`()
+        async throws
+    {
+        let fleet = try #require(Fleet.current)
+        let (own, other) = (TestToken(), TestToken())
+        let names = (own: UUID().uuidString, other: UUID().uuidString)
+        for (name, token) in [(names.own, own), (names.other, other)] {
+            var draft = RegistrationDraft(
+                environment: .production, app: TestApp.home, installation: name, handler: "H")
+            draft.targets = [
+                .init(
+                    tokenClass: .device, token: token.bytes,
+                    shows: [.init(kind: nil, subjects: ["order-7", names.own])])
+            ]
+            try fleet.register(draft)
+        }
+        try await fleet.registrationsApplied()
+        func emit(_ arguments: String...) async throws -> CommandResult {
+            try await fleet.command(
+                [
+                    "emit", "--topic", fleet.topics[.events], "--app", TestApp.home, "--payload",
+                    #"{"aps":{"alert":"Your order"}}"#,
+                ] + arguments)
+        }
+
+        let told = try await emit("--installation", names.own)
+        #expect(told.status == 0, "\(told.output)")
+        try await fleet.eventually("the push of the installation") { fleet.accepted(own) == 1 }
+        // What comes after it has come reaches both.
+        let all = try await emit("order-7")
+        #expect(all.status == 0, "\(all.output)")
+        try await fleet.eventually("the push of the subject") {
+            fleet.accepted(own) == 2 && fleet.accepted(other) >= 1
+        }
+        #expect(fleet.accepted(other) == 1)
+        let both = try await emit("--installation", names.own, "order-7")
+        #expect(both.status == 64)
+    }
+}

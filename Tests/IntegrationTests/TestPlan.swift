@@ -48,6 +48,8 @@ struct TestPlan: Sendable {
     var bindings: [FleetTopics.Written: String] = [:]
     /// `intake.allowKindWide`: events without a subject reach whole kinds and apps.
     var allowsKindWide = false
+    /// `intake.allowInstallations`: events may name an installation instead of a subject.
+    var allowsInstallations = false
     /// The broadcast channels that there are at the start.
     var channels: [SimulatorChannel] = []
     /// Whether workers say all they can, in both formats, and have secrets of every kind.
@@ -78,7 +80,8 @@ struct TestPlan: Sendable {
         if writesCanaries {
             configuration.canary = [("every", "10s"), ("app", TestApp.home)]
         }
-        if allowsKindWide { configuration.intake = [("allowKindWide", "true")] }
+        if allowsKindWide { configuration.intake.append(("allowKindWide", "true")) }
+        if allowsInstallations { configuration.intake.append(("allowInstallations", "true")) }
         if let schemaRegistry {
             configuration.kafka = [("schemaRegistry", "{urls: [\"\(schemaRegistry)\"]}")]
             configuration.events[1].binding =

@@ -112,7 +112,9 @@ struct SimulationTraffic {
         let token = SimulatedToken(
             environment: draft.environment, tokenClass: target.tokenClass, bytes: target.token!)
         return target.shows.flatMap { show in
-            show.subjects.map { subject in
+            // To the model, an installation is one more subject.
+            (show.subjects + [SimulatedEvent.subject(ofInstallation: draft.installation)]).map {
+                subject in
                 SimulatedRow(
                     token: token, kind: show.kind, subject: subject,
                     hearsChanges: target.tokenClass != .device || target.hearsChanges)
@@ -133,13 +135,23 @@ struct SimulationTraffic {
                 timestamp: wall, event: nil)
         }
         var event = SimulatedEvent(serial: serial, subject: subject(), expiresAt: wall)
+        var key: String?
         var value: String?
         var life: Int64 = 24 * 3600
-        if chance(50) { value = members(of: &event, life: &life) }
+        if chance(50) {
+            value = members(of: &event, life: &life)
+            key = event.subject
+            if event.subject != nil, chance(15) {
+                let installation = "I\(dice.next(below: installations))"
+                event.subject = SimulatedEvent.subject(ofInstallation: installation)
+                value = String(value!.dropLast()) + ",\"installation\":\"\(installation)\"}"
+            }
+        } else {
+            key = event.subject
+        }
         event.expiresAt = wall + .seconds(life)
         return SimulatedEventRecord(
-            number: serial, offset: offset, key: event.subject, value: value, timestamp: wall,
-            event: event)
+            number: serial, offset: offset, key: key, value: value, timestamp: wall, event: event)
     }
 
     /// The number of a record that is written again.

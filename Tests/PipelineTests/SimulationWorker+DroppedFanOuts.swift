@@ -30,13 +30,20 @@ extension SimulationWorker {
             let topics = claims.compactMap { pipeline.state.tracker.position(of: $0)?.topic }
             return FanOutWatch(
                 index: fanOut,
-                subject: pipeline.state.audience.isKindWide(list)
-                    ? nil
-                    : String(
-                        decoding: pipeline.state.audience.subjectBytes(of: list), as: UTF8.self),
+                subject: subject(of: list),
                 topics: Set(topics.map { Int($0) }),
                 source: pipeline.fanOut.underWay.sourceOfShard(fanOut).map { Int($0.topic) },
                 claims: claims)
+        }
+    }
+
+    private func subject(of list: SubjectID) -> String? {
+        let name = String(
+            decoding: pipeline.state.audience.subjectBytes(of: list), as: UTF8.self)
+        return switch pipeline.state.audience.scope(of: list) {
+        case .subject: name
+        case .kindWide: nil
+        case .installation: SimulatedEvent.subject(ofInstallation: name)
         }
     }
 

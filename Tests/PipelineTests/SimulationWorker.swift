@@ -132,6 +132,7 @@ final class SimulationWorker {
         if dice.next(below: 3) == 0 { settings.deferredMax = 4 + Int(dice.next(below: 6)) }
         settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
+        settings.events.allowInstallations = true
         settings.eventTopics = Self.topics
         settings.seed = dice.next()
         settings.recentRegistrationsMax = 4 << Int(settings.seed % 5)

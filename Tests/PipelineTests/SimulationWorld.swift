@@ -63,6 +63,9 @@ struct SimulatedEvent {
         return payload.collapseID.map { "\(payload.type.name) \($0)" } ?? "event \(serial)"
     }
 
+    /// What stands for an installation, which has a row of this subject beside each other one.
+    static func subject(ofInstallation name: String) -> String { "installation \(name)" }
+
     /// Whether the event is for what this row shows.
     func matches(_ row: SimulatedRow) -> Bool {
         if let subject {

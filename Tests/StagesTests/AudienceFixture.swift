@@ -17,8 +17,8 @@ enum AudienceFixture {
         return routing
     }()
 
-    static func audience(allowKindWide: Bool = false) -> Audience {
-        Audience(routing: routing, hashSeed: 0x0DD5_EED5, allowKindWide: allowKindWide)
+    static func audience(_ furtherLists: FurtherLists = []) -> Audience {
+        Audience(routing: routing, hashSeed: 0x0DD5_EED5, furtherLists: furtherLists)
     }
 
     static func route(
@@ -74,9 +74,11 @@ extension Audience {
         Array(name.utf8).withUnsafeBytes { subject(app, $0) }
     }
 
-    func kindWide(named name: String, app: AppID = AudienceFixture.home) -> SubjectID? {
+    func list(
+        _ scope: ListScope, named name: String, app: AppID = AudienceFixture.home
+    ) -> SubjectID? {
         Array(name.utf8).withUnsafeBytes { name in
-            kindWide(app, name, hash: hash(app, name, isKindWide: true))
+            list(scope, app, name, hash: hash(app, name, scope))
         }
     }
 
@@ -92,9 +94,11 @@ extension Audience {
         String(decoding: subjectBytes(of: subject), as: UTF8.self)
     }
 
-    /// The tokens in a subject's list, in its order.
-    func shows(_ name: String, app: AppID = AudienceFixture.home) -> [String] {
-        guard let subject = subject(named: name, app: app) else { return [] }
+    /// The tokens in a list, in its order.
+    func shows(
+        _ name: String, _ scope: ListScope = .subject, app: AppID = AudienceFixture.home
+    ) -> [String] {
+        guard let subject = list(scope, named: name, app: app) else { return [] }
         return (0..<count(subject)).map { tokenName(entry(subject, at: $0).token) }
     }
 

@@ -31,23 +31,31 @@ private typealias Fixture = AudienceFixture
 }
 
 private struct ModelRun: ~Copyable {
-    var audience = AudienceFixture.audience()
+    var audience: Audience
     /// What the last step changed.
     private var changes = AudienceChanges()
-    var model = AudienceModel()
+    var model: AudienceModel
     private var dice: AudienceDice
     private var time: Int64 = 100
     /// Whether the last suppression or revocation said the same of itself as the model.
     private var suppressionAgrees = true
 
-    init(seed: UInt64) { dice = AudienceDice(seed: seed) }
+    init(seed: UInt64) {
+        dice = AudienceDice(seed: seed)
+        let lists = FurtherLists(rawValue: UInt16(seed % 4))
+        audience = AudienceFixture.audience(lists)
+        model = AudienceModel(lists)
+    }
+
+    /// Of a few installations, each with several handlers.
+    private static func key(_ number: Int) -> String { "e/a/i\(number % 7)/h\(number)" }
 
     mutating func step() {
         clearReports()
         time += Int64(dice.below(3))
         switch dice.below(10) {
         case 0..<6: register()
-        case 6: forget("key-\(dice.below(30))")
+        case 6: forget(Self.key(dice.below(30)))
         case 7, 8: judge()
         default: audience.reclaimRemoved()
         }
@@ -79,7 +87,7 @@ private struct ModelRun: ~Copyable {
 
     private mutating func register() {
         let number = dice.below(30)
-        let key = "key-\(number)"
+        let key = Self.key(number)
         // An app and environment of its own for each key, as the key's text would have it.
         let app = number % 3 == 0 ? Fixture.mail : Fixture.home
         let environment = number % 5 == 0 ? PushEnvironment.development : .production
@@ -131,7 +139,7 @@ private struct ModelRun: ~Copyable {
         for listed in changes.subscribed {
             let shown = AudienceModel.Shown(
                 token: token(listed.entry.token), subject: audience.subjectName(listed.subject),
-                kind: kind(of: listed.entry))
+                kind: kind(of: listed.entry), scope: audience.scope(of: listed.subject))
             reported[shown, default: 0] += 1
         }
         return reported
@@ -166,17 +174,22 @@ private struct ModelRun: ~Copyable {
 
     private func differingList() -> String? {
         for app in [Fixture.home, Fixture.mail] {
-            for number in 0..<25 {
-                let name = "s\(number)"
-                let listed = list(app, name)
-                if listed != model.list(app, name) { return "list of \(name): \(listed)" }
+            let names =
+                (0..<25).map { (ListScope.subject, "s\($0)") }
+                + (0..<90).map { (.kindWide, "kind-\($0)") }
+                + (0..<7).map { (.installation, "i\($0)") }
+            for (scope, name) in names {
+                let listed = list(scope, app, name)
+                if listed != model.list(scope, app, name) {
+                    return "\(scope) list of \(name): \(listed)"
+                }
             }
         }
         return nil
     }
 
-    private func list(_ app: AppID, _ name: String) -> [String] {
-        guard let subject = audience.subject(named: name, app: app) else { return [] }
+    private func list(_ scope: ListScope, _ app: AppID, _ name: String) -> [String] {
+        guard let subject = audience.list(scope, named: name, app: app) else { return [] }
         return (0..<audience.count(subject)).map { position in
             let entry = audience.entry(subject, at: position)
             let route = audience.route(of: entry.token).rawValue

@@ -38,7 +38,7 @@ private typealias Fixture = AudienceFixture
     }
 
     @Test func `an audience's lists of a kind hold each control and widget once, where allowed`() {
-        var audience = Fixture.audience(allowKindWide: true)
+        var audience = Fixture.audience(.kindWide)
         audience.apply(
             Fixture.registration(
                 "a",
@@ -47,25 +47,67 @@ private typealias Fixture = AudienceFixture
                     ShownRow("t3", "door-1", kind: "lamp"), ShownRow("w1", "door-1", .widget),
                 ]))
         audience.checkInvariants()
-        let all = audience.kindWide(named: "door")!
-        let names = (0..<audience.count(all)).map { position in
-            audience.tokenName(audience.entry(all, at: position).token)
-        }
-        #expect(names.sorted() == ["t1", "t2", "w1"])
+        #expect(audience.shows("door", .kindWide).sorted() == ["t1", "t2", "w1"])
         #expect(Set(audience.kindNames(of: Fixture.home)) == ["door", "lamp"])
-        #expect(audience.kindWide(named: "door", app: Fixture.mail) == nil)
+        #expect(audience.list(.kindWide, named: "door", app: Fixture.mail) == nil)
         #expect(audience.subject(named: "door") == nil)
         #expect(audience.statistics.subscriptions == 4)
 
         audience.apply(Fixture.registration("a", []))
-        #expect(audience.kindWide(named: "door") == nil)
+        #expect(audience.list(.kindWide, named: "door") == nil)
         audience.checkInvariants()
     }
 
     @Test func `an audience's lists of kinds are not kept where not allowed`() {
-        var audience = Fixture.audience(allowKindWide: false)
+        var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
-        #expect(audience.kindWide(named: "door") == nil)
+        #expect(audience.list(.kindWide, named: "door") == nil)
+    }
+
+    @Test func `an audience's lists of installations hold what is theirs but channels`() {
+        var audience = Fixture.audience(.installations)
+        audience.apply(
+            Fixture.registration(
+                "production/com.example.Home/i1/Controls",
+                [
+                    ShownRow("t1", "door-1"), ShownRow("t1", "door-2"),
+                    ShownRow("t1", "door-1", kind: "lamp"), ShownRow("c1", "door-1", .channel),
+                ]))
+        audience.apply(
+            Fixture.registration(
+                "production/com.example.Home/i1/Device",
+                [ShownRow("d1", "", kind: "", .device, hearsChanges: false)]))
+        audience.apply(
+            Fixture.registration(
+                "production/com.example.Home/i2/Controls", [ShownRow("t2", "i1")]))
+        audience.checkInvariants()
+        #expect(audience.shows("i1", .installation).sorted() == ["d1", "t1", "t1"], "once a kind")
+        #expect(audience.shows("i2", .installation) == ["t2"])
+        #expect(audience.shows("i1") == ["t2"], "a subject of that name is another list")
+        #expect(audience.list(.kindWide, named: "i1") == nil)
+        #expect(audience.list(.installation, named: "i1", app: Fixture.mail) == nil)
+        #expect(audience.statistics.subscriptions == 5 && audience.statistics.subjects == 3)
+
+        // The token is another installation's from now on.
+        let (token, i1) = (audience.token(named: "t1")!, Array("i1".utf8))
+        func isOfFirst(_ audience: borrowing Audience) -> Bool {
+            i1.withUnsafeBytes { audience.mayShow(token, .installation, $0) }
+        }
+        let isItsOwn = isOfFirst(audience)
+        audience.apply(
+            Fixture.registration(
+                "production/com.example.Home/i2/Controls",
+                [ShownRow("t1", "door-1"), ShownRow("t2", "i1")]))
+        _ = audience.changes(removing: "production/com.example.Home/i1/Controls")
+        let isItsOwnStill = isOfFirst(audience)
+        #expect(isItsOwn && !isItsOwnStill)
+        _ = audience.changes(removing: "production/com.example.Home/i1/Device")
+        #expect(audience.list(.installation, named: "i1") == nil)
+        audience.checkInvariants()
+
+        var without = Fixture.audience(.kindWide)
+        without.apply(Fixture.registration("production/a/i1/h", [ShownRow("t1", "door-1")]))
+        #expect(without.list(.installation, named: "i1") == nil)
     }
 
     @Test func `an audience's lists report a moved entry only while a cursor goes through them`() {

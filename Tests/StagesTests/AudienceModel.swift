@@ -14,8 +14,10 @@ struct AudienceModel {
     /// What makes a subscription the same one in the next snapshot.
     struct Shown: Hashable {
         var token: Token
+        /// The subject, or the name of another list.
         var subject: String
         var kind: String
+        var scope = ListScope.subject
     }
 
     struct Snapshot {
@@ -23,12 +25,31 @@ struct AudienceModel {
         var rows: [Shown: Bool]
     }
 
+    let furtherLists: FurtherLists
     private(set) var snapshots: [String: Snapshot] = [:]
     private(set) var registeredAt: [Token: Int64] = [:]
     private(set) var suppressions: [Token: Int64] = [:]
     /// What the last step should have reported.
     private(set) var subscribed: [Shown: Int] = [:]
     private(set) var removed: Set<Token> = []
+
+    init(_ furtherLists: FurtherLists) { self.furtherLists = furtherLists }
+
+    /// Where a row stands: in the list of its subject, and in further ones.
+    private func names(of row: ShownRow, _ token: Token, key: String) -> [Shown] {
+        var names = [Shown(token: token, subject: row.subject, kind: row.kind)]
+        if furtherLists.contains(.kindWide), row.tokenClass != .device {
+            names.append(
+                Shown(token: token, subject: row.kind, kind: row.kind, scope: .kindWide))
+        }
+        if furtherLists.contains(.installations) {
+            let installation = String(key.split(separator: "/")[2])
+            names.append(
+                Shown(
+                    token: token, subject: installation, kind: row.kind, scope: .installation))
+        }
+        return names
+    }
 
     mutating func apply(
         _ key: String, app: AppID, environment: PushEnvironment, at time: Int64, _ rows: [ShownRow]
@@ -39,8 +60,9 @@ struct AudienceModel {
             let route = AudienceFixture.route(app, row.tokenClass, environment)
             let token = Token(route: route, name: row.token)
             registeredAt[token] = max(registeredAt[token] ?? .min, time)
-            let name = Shown(token: token, subject: row.subject, kind: row.kind)
-            shown[name] = shown[name] == true || row.hearsChanges
+            for name in names(of: row, token, key: key) {
+                shown[name] = shown[name] == true || row.hearsChanges
+            }
         }
         let old = snapshots[key]?.rows ?? [:]
         snapshots[key] = shown.isEmpty ? nil : Snapshot(app: app, rows: shown)
@@ -76,11 +98,12 @@ struct AudienceModel {
         return holders
     }
 
-    /// The lines of a subject's list in any order: `route token kind hears`.
-    func list(_ app: AppID, _ subject: String) -> [String] {
+    /// The lines of a list in any order: `route token kind hears`.
+    func list(_ scope: ListScope, _ app: AppID, _ subject: String) -> [String] {
         var lines: [String] = []
         for snapshot in snapshots.values where snapshot.app == app {
-            for (shown, hears) in snapshot.rows where shown.subject == subject {
+            for (shown, hears) in snapshot.rows
+            where shown.subject == subject && shown.scope == scope {
                 lines.append(
                     "\(shown.token.route.rawValue) \(shown.token.name) \(shown.kind) \(hears)")
             }

@@ -196,7 +196,7 @@ private typealias Fixture = AudienceFixture
     }
 
     @Test func `an audience takes rows without their kind when there are too many kinds`() {
-        var audience = Fixture.audience(allowKindWide: true)
+        var audience = Fixture.audience(.kindWide)
         let kinds = Audience.kindsMax
         let rows = (0..<kinds).map { ShownRow("t1", "door-1", kind: "kind-\($0)") }
         #expect(audience.apply(Fixture.registration("a", rows)) == SetAside())
@@ -232,7 +232,7 @@ private typealias Fixture = AudienceFixture
     }
 
     @Test func `an audience keeps a kind while one subscription shows it`() {
-        var audience = Fixture.audience(allowKindWide: true)
+        var audience = Fixture.audience(.kindWide)
         for key in ["a", "b"] {
             audience.apply(Fixture.registration(key, [ShownRow("t-" + key, "door-1")]))
         }

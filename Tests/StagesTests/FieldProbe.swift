@@ -38,6 +38,8 @@ struct FieldProbe: CustomStringConvertible {
         addRollout(to: &members)
         // An event for a whole app has no subject and no kinds.
         for other in field == "all" ? ["subject", "kinds"] : ["all"] { members[other] = nil }
+        // What an event names is a subject or an installation.
+        if format == RecordFormat.event.name, field == "installation" { members["subject"] = nil }
         return .object(members)
     }
 

@@ -137,6 +137,51 @@ internal import Testing
             refusal { _ = try decodeEvent("{}", key: nil, settings: settings) } == .missingSubject)
     }
 
+    // MARK: Installations
+
+    @Test func `an event for an installation is read only where that is allowed`() throws {
+        let value = #"{"installation":"6F1C","kinds":["garage"]}"#
+        #expect(refusal { _ = try decodeEvent(value) } == .installationRefused)
+        var settings = EventSettings()
+        settings.allowInstallations = true
+        // The key decides the partition alone.
+        for key in [nil, "door-42"] {
+            let event = try decodeEvent(value, key: key, settings: settings)
+            #expect(event.installation == "6F1C" && event.kinds == ["garage"])
+        }
+        #expect(try decodeEvent("{}", settings: settings).installation == nil)
+        let headers = [
+            "ce_specversion": "1.0", "ce_id": "1", "ce_source": "/s", "ce_type": "t",
+            "ce_pushinstallation": "6F1C",
+        ]
+        let cloud = TopicBinding(decode: .cloudevents)
+        let event = try decodeEvent(
+            nil, key: nil, headers: headers, binding: cloud, settings: settings)
+        #expect(event.installation == "6F1C")
+        #expect(
+            refusal {
+                _ = try decodeEvent(
+                    nil, headers: headers.merging(["ce_subject": "s"]) { $1 }, binding: cloud,
+                    settings: settings)
+            } == .invalidSubject)
+    }
+
+    @Test(
+        arguments: [
+            (#"{"installation":"6F1C","subject":"s"}"#, .invalidSubject),
+            (#"{"installation":"6F1C","all":true}"#, .invalidSubject),
+            (#"{"installation":""}"#, .invalidField), (#"{"installation":"a/b"}"#, .invalidField),
+            (#"{"installation":["6F1C"]}"#, .invalidField),
+            (#"{"installation":"\#(String(repeating: "x", count: 129))"}"#, .invalidField),
+        ] as [(String, UnreadableCode)])
+    func `an event for an installation and for others, or for none, is refused`(
+        value: String, code: UnreadableCode
+    ) {
+        var settings = EventSettings()
+        settings.allowInstallations = true
+        #expect(refusal { _ = try decodeEvent(value, settings: settings) } == code)
+    }
+
     // MARK: Expiry
 
     @Test func `an event's life counts from the later of its time and the record's`() throws {

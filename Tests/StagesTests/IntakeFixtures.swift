@@ -21,6 +21,7 @@ struct EventCopy {
     var app: AppID
     var environment: PushEnvironment?
     var subject: String
+    var installation: String?
     var furtherSubjects: [String]
     var kinds: [String]
     var classes: TokenClassSet
@@ -39,6 +40,7 @@ struct EventCopy {
         app = event.app
         environment = event.environment
         subject = String(decoding: event.subject, as: UTF8.self)
+        installation = event.installation
         furtherSubjects = event.furtherSubjects.map { String(decoding: $0, as: UTF8.self) }
         kinds = event.kinds
         classes = event.classes

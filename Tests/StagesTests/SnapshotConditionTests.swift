@@ -22,7 +22,7 @@ internal import Testing
                     name: "suppressions", logs: [5..<9], tombstonesLast: .seconds(86_400),
                     hasBrokerTimes: false),
             ],
-            routing: SnapshotBytes.fingerprint(false), now: now)
+            routing: SnapshotBytes.fingerprint([]), now: now)
         change(&conditions)
         return conditions
     }
@@ -91,7 +91,7 @@ internal import Testing
         #expect(refusal({ $0.topics.swapAt(0, 1) }) == "it is of other topics")
         #expect(refusal({ $0.topics.removeLast() }) == "it is of other topics")
         #expect(
-            refusal({ $0.routing = SnapshotBytes.fingerprint(true) })?.contains("other apps")
+            refusal({ $0.routing = SnapshotBytes.fingerprint(.kindWide) })?.contains("other apps")
                 == true
         )
     }

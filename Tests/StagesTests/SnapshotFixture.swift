@@ -26,18 +26,18 @@ struct SnapshotBytes {
                 topic: "suppressions",
                 partitions: [TablePosition(next: 7, last: nil)]),
         ],
-        asOf: WallTime(milliseconds: 1_795_000_000_000), routing: fingerprint(false),
+        asOf: WallTime(milliseconds: 1_795_000_000_000), routing: fingerprint([]),
         tombstonesLast: .seconds(7200))
 
-    static func fingerprint(_ allowKindWide: Bool) -> StableHash.Value {
-        SnapshotStamp.fingerprint(of: AudienceFixture.routing, allowKindWide: allowKindWide)
+    static func fingerprint(_ furtherLists: FurtherLists) -> StableHash.Value {
+        SnapshotStamp.fingerprint(of: AudienceFixture.routing, furtherLists: furtherLists)
     }
 
     init() {}
 
-    init(_ audience: borrowing Audience, allowKindWide: Bool = false) throws(SnapshotFault) {
+    init(_ audience: borrowing Audience, _ furtherLists: FurtherLists = []) throws(SnapshotFault) {
         var stamp = Self.stamp
-        stamp.routing = Self.fingerprint(allowKindWide)
+        stamp.routing = Self.fingerprint(furtherLists)
         let sink = ByteSink()
         try audience.write(stamp, notes: Array("notes".utf8)) { bytes throws(SnapshotFault) in
             sink.bytes.append(contentsOf: bytes)
@@ -57,14 +57,14 @@ struct SnapshotBytes {
         }
     }
 
-    func audience(allowKindWide: Bool = false) throws(SnapshotFault) -> Audience {
-        try reader().audience(routing: AudienceFixture.routing, allowKindWide: allowKindWide)
+    func audience(_ furtherLists: FurtherLists = []) throws(SnapshotFault) -> Audience {
+        try reader().audience(routing: AudienceFixture.routing, furtherLists: furtherLists)
     }
 
     /// Why the file is not used; nil if it is.
-    func refusal(allowKindWide: Bool = false) -> String? {
+    func refusal(_ furtherLists: FurtherLists = []) -> String? {
         do throws(SnapshotFault) {
-            _ = try audience(allowKindWide: allowKindWide)
+            _ = try audience(furtherLists)
             return nil
         } catch {
             return error.reason
@@ -115,7 +115,7 @@ extension Audience {
                     + "\(entry.hearsChanges)"
             }
             lines.append(
-                "subject \(app(of: subject)) \(isKindWide(subject)) \(subjectName(subject)): "
+                "\(scope(of: subject)) \(app(of: subject)) \(subjectName(subject)): "
                     + entries.sorted().joined(separator: ", "))
         }
         registrations.index.forEach { block in

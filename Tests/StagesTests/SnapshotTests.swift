@@ -12,12 +12,13 @@ private typealias Fixture = AudienceFixture
 @Suite struct `A snapshot of the index` {
     @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
     func `an index that was loaded is the one that was written, and stays it`(seed: UInt64) throws {
-        var live = Fixture.audience(allowKindWide: seed % 2 == 0)
+        let lists = FurtherLists(rawValue: UInt16(seed % 4))
+        var live = Fixture.audience(lists)
         var life = SnapshotLife(seed: seed)
         for _ in 0..<400 { life.step(&live) }
         live.reclaimRemoved()
-        let file = try SnapshotBytes(live, allowKindWide: seed % 2 == 0)
-        var loaded = try file.audience(allowKindWide: seed % 2 == 0)
+        let file = try SnapshotBytes(live, lists)
+        var loaded = try file.audience(lists)
         loaded.checkInvariants()
         expectEqual(loaded, live)
         // From here on both hear the same.
@@ -72,19 +73,21 @@ private typealias Fixture = AudienceFixture
 
     @Test func `a snapshot of other apps, environments or settings is not used`() throws {
         let file = try SnapshotBytes(Fixture.audience())
-        #expect(file.refusal(allowKindWide: true)?.contains("other apps") == true)
+        for lists in [.kindWide, .installations] as [FurtherLists] {
+            #expect(file.refusal(lists)?.contains("other apps") == true)
+        }
         var other = RoutingTable()
         other.add(
             credential: "team", apps: ["com.example.Mail", "com.example.Home"],
             environments: PushEnvironment.allCases)
         #expect(throws: SnapshotFault.self) {
-            _ = try file.reader().audience(routing: other, allowKindWide: false)
+            _ = try file.reader().audience(routing: other, furtherLists: [])
         }
         var renamed = RoutingTable()
         renamed.add(
             credential: "another team", apps: ["com.example.Home", "com.example.Mail"],
             environments: PushEnvironment.allCases)
-        _ = try file.reader().audience(routing: renamed, allowKindWide: false)
+        _ = try file.reader().audience(routing: renamed, furtherLists: [])
     }
 
     @Test func `a file of another format says so before anything else`() throws {
@@ -112,12 +115,14 @@ private typealias Fixture = AudienceFixture
 }
 
 @Suite struct `A snapshot that cannot be trusted` {
+    private static let lists: FurtherLists = [.kindWide, .installations]
+
     private static func file() throws -> SnapshotBytes {
-        var audience = Fixture.audience(allowKindWide: true)
+        var audience = Fixture.audience(Self.lists)
         var life = SnapshotLife(seed: 9, keys: 5)
         for _ in 0..<30 { life.step(&audience) }
         audience.reclaimRemoved()
-        return try SnapshotBytes(audience, allowKindWide: true)
+        return try SnapshotBytes(audience, Self.lists)
     }
 
     @Test func `a file that ends at any of its bytes is refused`() throws {
@@ -125,12 +130,12 @@ private typealias Fixture = AudienceFixture
         var cut = file
         for length in 0..<file.bytes.count {
             cut.bytes = Array(file.bytes.prefix(length))
-            if cut.refusal(allowKindWide: true) == nil {
+            if cut.refusal(Self.lists) == nil {
                 Issue.record("\(length) of \(file.bytes.count) bytes are taken for a snapshot")
             }
             // As after a crash of the machine: the length is there, and the data is not.
             cut.bytes += Array(repeating: 0, count: file.bytes.count - length)
-            if cut.bytes != file.bytes, cut.refusal(allowKindWide: true) == nil {
+            if cut.bytes != file.bytes, cut.refusal(Self.lists) == nil {
                 Issue.record("\(length) bytes and zeros are taken for a snapshot")
             }
         }
@@ -141,7 +146,7 @@ private typealias Fixture = AudienceFixture
         var changed = file
         for place in file.bytes.indices {
             changed.bytes[place] ^= 1 << UInt8(place % 8)
-            if changed.refusal(allowKindWide: true) == nil {
+            if changed.refusal(Self.lists) == nil {
                 Issue.record("byte \(place) may be anything")
             }
             changed.bytes[place] = file.bytes[place]
@@ -158,7 +163,7 @@ private typealias Fixture = AudienceFixture
             forged.forge { $0[place] = values[place % values.count] }
             guard forged.bytes != file.bytes else { continue }
             do throws(SnapshotFault) {
-                var audience = try forged.audience(allowKindWide: true)
+                var audience = try forged.audience(Self.lists)
                 audience.checkInvariants()
                 taken += 1
                 if taken % 16 == 0 { SnapshotLife.exercise(&audience) }
@@ -187,7 +192,7 @@ private typealias Fixture = AudienceFixture
                     for byte in 0..<4 { data[place + byte] = data[source + byte] }
                 }
             }
-            guard var audience = try? forged.audience(allowKindWide: true) else { continue }
+            guard var audience = try? forged.audience(Self.lists) else { continue }
             audience.checkInvariants()
             SnapshotLife.exercise(&audience)
         }
@@ -204,7 +209,7 @@ private typealias Fixture = AudienceFixture
                     data += Array(repeating: 0, count: change)
                 }
             }
-            #expect(forged.refusal(allowKindWide: true) != nil)
+            #expect(forged.refusal(Self.lists) != nil)
         }
     }
 }
@@ -234,12 +239,15 @@ struct SnapshotLife {
         time += 1
         switch dice.below(8) {
         case 0..<5: register(&audience)
-        case 5: _ = audience.changes(removing: "key-\(dice.below(keys))")
+        case 5: _ = audience.changes(removing: Self.key(dice.below(keys)))
         case 6: judge(&audience)
         default: audience.reclaimKinds()
         }
         audience.reclaimRemoved()
     }
+
+    /// Of a few installations, each with several handlers.
+    private static func key(_ number: Int) -> String { "e/a/i\(number % 7)/h\(number)" }
 
     private mutating func register(_ audience: inout Audience) {
         let number = dice.below(keys)
@@ -254,7 +262,8 @@ struct SnapshotLife {
         }
         audience.apply(
             Fixture.registration(
-                "key-\(number)", app: number % 3 == 0 ? Fixture.mail : Fixture.home, at: time, rows)
+                Self.key(number), app: number % 3 == 0 ? Fixture.mail : Fixture.home, at: time, rows
+            )
         )
     }
 
@@ -273,7 +282,7 @@ struct SnapshotLife {
         for _ in 0..<40 { life.step(&audience) }
         audience.checkInvariants()
         for key in 0..<8 {
-            _ = audience.changes(removing: "key-\(key)")
+            _ = audience.changes(removing: Self.key(key))
             audience.reclaimRemoved()
         }
         audience.reclaimKinds()

@@ -143,7 +143,7 @@ struct IndexBench: ~Copyable {
     init(_ shape: IndexShape) {
         self.shape = shape
         let routing = Town.routing()
-        audience = Audience(routing: routing, hashSeed: 7, allowKindWide: false)
+        audience = Audience(routing: routing, hashSeed: 7, furtherLists: [])
         decoder = RegistrationDecoder(routing: routing)
         var random = SplitMix64(seed: shape.seed &+ 1)
         let subjects = shape.subjects
@@ -253,7 +253,7 @@ struct IndexBench: ~Copyable {
                 if together > 1 {
                     hashes.removeAll(keepingCapacity: true)
                     for number in numbers {
-                        hashes.append(audience.hash(app, key(number, of: keys), isKindWide: false))
+                        hashes.append(audience.hash(app, key(number, of: keys), .subject))
                     }
                     audience.prefetch(subjects: hashes)
                 }

@@ -17,7 +17,8 @@ package struct BindingTest: Sendable, Hashable {
 
     package static let countMax = 1000
     private static let expectations = [
-        "outcome", "subjects", "kinds", "classes", "pushType", "payload", "collapseID", "priority",
+        "outcome", "subjects", "installation", "kinds", "classes", "pushType", "payload",
+        "collapseID", "priority",
     ]
 
     /// - Parameter number: names a test without a name.

@@ -52,6 +52,11 @@ extension Configuration.Intake {
                     + "control and widget of those kinds, or of the app; if false, such an event "
                     + "becomes a dead letter."),
             .value(
+                "allowInstallations", \.allowInstallations, .flag,
+                "Whether an event may name an installation instead of a subject, and reaches all its "
+                    + "tokens; if false, such an event becomes a dead letter. The index then takes some "
+                    + "60 bytes more for each installation and 20 for each of its tokens."),
+            .value(
                 "recordBytesMax", \.recordBytesMax, .bytes(1 << 10...64 << 20),
                 "An event record with a larger value becomes a dead letter and is not read."
             ).live,

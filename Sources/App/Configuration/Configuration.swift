@@ -24,6 +24,7 @@ package struct Configuration: Sendable {
 
     package struct Intake: Sendable {
         package var allowKindWide = false
+        package var allowInstallations = false
         package var recordBytesMax = 1 << 20
         /// The file that notes which record is being read; nil for none.
         package var lastRecordFile: String?

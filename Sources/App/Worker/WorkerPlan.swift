@@ -280,6 +280,7 @@ extension PipelineSettings.Live {
         events.changeTTL = planning.ttl
         events.payloadTTL = planning.payloadTTL
         events.allowKindWide = configuration.intake.allowKindWide
+        events.allowInstallations = configuration.intake.allowInstallations
         events.recordBytesMax = configuration.intake.recordBytesMax
         events.leavesShards = delivery.mode == .shadow
         events.readsTraceparent = configuration.otlp.endpoint != nil

@@ -48,13 +48,18 @@ extension BindingTest {
     private static func found(_ event: Event?) -> [String: String] {
         guard let event else { return ["outcome": "\"filtered\""] }
         func list(_ words: [String]) -> String { JSONText.array(words.map { .string($0) }).line }
-        let subjects = event.subject.isEmpty ? [] : [event.subject] + event.furtherSubjects
+        let subjects =
+            event.subject.isEmpty || event.scope == .installation
+            ? [] : [event.subject] + event.furtherSubjects
         var found = [
             "outcome": "\"event\"",
             "subjects": list(subjects.map { String(decoding: $0, as: UTF8.self) }),
             "kinds": list(event.kinds),
             "classes": list(TokenClass.allCases.filter(event.classes.contains).map(\.name)),
         ]
+        if let installation = event.installation {
+            found["installation"] = JSONText.string(installation).line
+        }
         if let payload = event.payload {
             found["pushType"] = "\"\(payload.type.name)\""
             found["payload"] = canonical(String(decoding: payload.body, as: UTF8.self))

@@ -46,6 +46,13 @@ struct EmitCommand: AsyncParsableCommand {
     var all = false
 
     @Option(
+        help: """
+            Only the tokens of this installation, without a subject; also the record's key. Needs \
+            intake.allowInstallations.
+            """)
+    var installation: String?
+
+    @Option(
         help: "For how long the push is worth sending, such as 30s or 2h.",
         transform: { try DurationArgument($0, atLeast: .zero) })
     var ttl: DurationArgument?
@@ -65,8 +72,11 @@ struct EmitCommand: AsyncParsableCommand {
     var payload: String?
 
     func validate() throws {
-        if subject == nil, kinds.isEmpty, !all {
-            throw ValidationError("a subject is missing, or --kind, or --all")
+        if subject == nil, kinds.isEmpty, !all, installation == nil {
+            throw ValidationError("a subject is missing, or --kind, --all or --installation")
+        }
+        if installation != nil, subject != nil || all {
+            throw ValidationError("--installation goes without a subject and without --all")
         }
         if all, subject != nil || !kinds.isEmpty {
             throw ValidationError("--all goes without a subject and without --kind")
@@ -89,15 +99,17 @@ struct EmitCommand: AsyncParsableCommand {
             try trial.topicOfEvents(named: self.topic)
         }
         let event = try Arguments.trying { () throws(UselessRecord) in
-            try trial.event(draft, key: subject ?? "", topic: topic)
+            try trial.event(draft, key: key, topic: topic)
         }
         let writer = try RecordWriter(configuration, topics: [topic])
-        try writer.write(key: subject.map { Array($0.utf8) } ?? [], value: event.value)
-        let what = subject ?? (all ? "all" : kinds.joined(separator: ", "))
-        let reading =
-            event.subject == subject ?? "" ? "" : ", which reads it as \(event.subject)"
+        try writer.write(key: Array(key.utf8), value: event.value)
+        let what = key.isEmpty ? (all ? "all" : kinds.joined(separator: ", ")) : key
+        let reading = event.subject == key ? "" : ", which reads it as \(event.subject)"
         print("emitted \(what) to \(topic) for \(event.app)\(reading)")
     }
+
+    /// The events of one key are read in order.
+    private var key: String { subject ?? installation ?? "" }
 
     /// The event; nil if no option is set, so that the record's key is enough.
     private func event() throws -> EventDraft? {
@@ -111,6 +123,7 @@ struct EmitCommand: AsyncParsableCommand {
         event.environment = try environment.map(Arguments.environment)
         event.kinds = kinds
         event.all = all
+        event.installation = installation
         event.ttlSeconds = ttl?.duration.components.seconds
         event.priority = priority
         event.collapseID = collapseID

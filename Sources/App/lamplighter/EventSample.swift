@@ -60,6 +60,8 @@ struct EventSample: ~Copyable {
     private var topics: [Topic]
     /// The subjects of the sample.
     private var subjects: Set<Name> = []
+    /// Its installations.
+    private var installations: Set<Name> = []
     /// The kinds of which the sample means every control and widget, and the apps of which it means
     /// all.
     private var kinds: Set<Kind> = []
@@ -144,7 +146,12 @@ struct EventSample: ~Copyable {
         let address = EventAddress(event)
         topics[topic].addresses[address, default: 0] += 1
         for subject in address.subjects {
-            subjects.insert(Name(app: event.app, subject: subject))
+            let name = Name(app: event.app, subject: subject)
+            if address.scope == .installation {
+                installations.insert(name)
+            } else {
+                subjects.insert(name)
+            }
         }
         if address.isKindWide {
             for kind in address.kinds { kinds.insert(Kind(app: event.app, name: kind)) }
@@ -152,7 +159,12 @@ struct EventSample: ~Copyable {
         }
         guard topics[topic].examples.count < Self.examplesMax else { return }
         let words = address.subjects.map { String(decoding: $0, as: UTF8.self) }
-        let what = words.isEmpty ? "every control and widget" : words.joined(separator: ", ")
+        let what =
+            switch address.scope {
+            case .subject: words.joined(separator: ", ")
+            case .kindWide: "every control and widget"
+            case .installation: "an installation"
+            }
         let payload = event.payload.map { payload in
             ", \(payload.type.name) \(String(decoding: payload.body.prefix(200), as: UTF8.self))"
         }
@@ -176,6 +188,13 @@ struct EventSample: ~Copyable {
 
     private func isOfSample(_ registration: Registration) -> Bool {
         if apps.contains(registration.app) { return true }
+        if !installations.isEmpty,
+            let installation = registration.key.withUnsafeBytes({ key in
+                Registration.installation(in: key).map { Array($0) }
+            }), installations.contains(Name(app: registration.app, subject: installation))
+        {
+            return true
+        }
         func bytes(_ slice: Registration.Slice) -> ArraySlice<UInt8> {
             registration.bytes[Int(slice.offset)..<Int(slice.offset) + Int(slice.count)]
         }
@@ -228,7 +247,9 @@ struct EventSample: ~Copyable {
         for (address, count) in topic.addresses {
             let outcome = audience.outcome(of: address)
             counts[outcome, default: 0] += count
-            guard outcome != .matched, let subject = address.subjects.first else { continue }
+            guard outcome != .matched, address.scope == .subject,
+                let subject = address.subjects.first
+            else { continue }
             let example = String(decoding: subject, as: UTF8.self)
             examples[outcome] = min(examples[outcome] ?? example, example)
         }
@@ -238,8 +259,12 @@ struct EventSample: ~Copyable {
             return "\(count) because \(why)"
                 + (examples[outcome].map { ", such as \($0)\($0.subjectRemark)" } ?? "")
         }
+        let isOfInstallations = topic.addresses.keys.contains { $0.scope == .installation }
+        let nobodyShows =
+            "no registration shows the subject or the kind"
+            + (isOfInstallations ? ", or is the installation's" : "")
         let parts = [
-            part(.unmatched, "no registration shows the subject or the kind"),
+            part(.unmatched, nobodyShows),
             part(
                 .passedOver,
                 "none that does has a token of their classes, kinds, environment or push type"),

@@ -24,7 +24,8 @@ struct UselessRecord: Error, Hashable, Sendable {
     init(_ problem: UnreadableRecord) {
         message = "no worker could read it: \(problem.message)"
         switch UnreadableCode(rawValue: problem.code) {
-        case .unknownApp, .unservedEnvironment, .kindWideRefused: lacksConfiguration = true
+        case .unknownApp, .unservedEnvironment, .kindWideRefused, .installationRefused:
+            lacksConfiguration = true
         default: lacksConfiguration = false
         }
     }
@@ -51,8 +52,8 @@ struct RecordTrial {
 
     struct ReadEvent {
         var value: [UInt8]?
-        /// The subject of the event, which differs from the record's key if the topic's binding has
-        /// a template.
+        /// The subject or the installation of the event, which differs from the record's key if the
+        /// topic's binding has a template.
         var subject: String
         var app: String
     }
@@ -162,13 +163,14 @@ struct RecordTrial {
                 "\(place): pushToStart is for class liveActivity alone, and this is a "
                     + "\(tokenClass.name): leave it out")
         }
-        guard target.showsSubject || target.showsKind else {
+        let events = plan.pipeline.events
+        guard target.showsSubject || target.showsKind || events.allowInstallations else {
             throw UselessRecord(
                 "\(place) shows nothing, so no event would reach it: give it a subject")
         }
         if target.token == nil {
             notes.append("\(place) has no token yet: nothing is sent to it")
-        } else if !target.showsSubject, !plan.pipeline.events.allowKindWide {
+        } else if !target.showsSubject, !events.allowKindWide, !events.allowInstallations {
             notes.append(
                 "\(place) shows no subject: only events for a whole kind reach it, and "
                     + "intake.allowKindWide is off")

@@ -130,6 +130,7 @@ struct RedrivePlan: ~Copyable {
         push.payloadSource = letter.payloadSource
         push.subject = letter.subject
         push.payloadSubject = letter.payloadSubject
+        push.installation = letter.installation
         if let collapseID = identity?.collapseID, !collapseID.isEmpty {
             push.collapseID = String(decoding: collapseID, as: UTF8.self)
         }

@@ -6,7 +6,10 @@ package struct Event {
     package var app: AppID
     /// Nil means every environment of the app.
     package var environment: PushEnvironment?
-    /// The subject: 1 to 256 opaque, case-sensitive bytes; empty for a kind-wide event.
+    /// What `subject` names: a subject or an installation.
+    package var scope = ListScope.subject
+    /// The subject: 1 to 256 opaque, case-sensitive bytes; empty for a kind-wide event. Where `scope`
+    /// says so, the installation instead.
     package var subject: UnsafeRawBufferPointer
     /// Of a record about several subjects, all of them; no two are the same. Lent, as the subject
     /// is: an array would cost every event its reference counts.
@@ -67,6 +70,11 @@ extension Event {
             return UnsafeBufferPointer(start: nil, count: 0)
         }
         return UnsafeBufferPointer(rebasing: allSubjects[1...])
+    }
+
+    /// The installation that the event is for; nil for any other event.
+    package var installation: String? {
+        scope == .installation ? String(decoding: subject, as: UTF8.self) : nil
     }
 
     package func hasSubject(_ other: UnsafeRawBufferPointer) -> Bool {

@@ -60,6 +60,17 @@ package struct Registration {
         bytes.removeAll(keepingCapacity: true)
     }
 
+    /// The installation in a key: what is between its last two slashes; nil if there is nothing.
+    package static func installation(
+        in key: UnsafeRawBufferPointer
+    ) -> UnsafeRawBufferPointer? {
+        let slash = UInt8(ascii: "/")
+        guard let end = key.lastIndex(of: slash), let start = key[..<end].lastIndex(of: slash),
+            end - start > 1
+        else { return nil }
+        return UnsafeRawBufferPointer(rebasing: key[(start + 1)..<end])
+    }
+
     package mutating func append(_ source: UnsafeRawBufferPointer) -> Slice {
         let slice = Slice(offset: UInt32(bytes.count), count: UInt32(source.count))
         bytes.append(contentsOf: source)

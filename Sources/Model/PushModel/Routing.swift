@@ -137,7 +137,7 @@ package struct RoutingTable: Sendable {
 
     private mutating func intern(app name: String) -> AppID {
         if let known = appsByName[name] { return known }
-        precondition(apps.count < Int(UInt16.max), "the apps have numbers of 16 bits")
+        precondition(apps.count < Int(Int16.max), "the apps have numbers of 15 bits")
         let app = AppID(rawValue: UInt16(apps.count))
         apps.append(name)
         appsByName[name] = app

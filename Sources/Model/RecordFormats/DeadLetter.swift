@@ -99,6 +99,8 @@ package struct DeadLetter: Sendable {
     package var subject: [UInt8]
     /// The subject of the event whose payload this is, where it is not `subject`; else empty.
     package var payloadSubject: [UInt8] = []
+    /// What the event whose payload this is names instead of a subject.
+    package var installation: String?
     package var targets: [Target]
     /// `apns-collapse-id` of the pushes, where they had one.
     package var collapseID: String?

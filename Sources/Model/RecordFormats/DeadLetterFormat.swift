@@ -21,7 +21,7 @@ extension RecordFormat {
 package enum DeadLetterField: UInt8, RecordField {
     case v, reason, message, status, attempts, source, payloadSource, firstAt, lastAt, app
     case eventID, traceparent, subject, subjectBase64, payloadOf, payloadOfBase64
-    case collapseID, failures, lastOffset, repeats, tokens, event, eventLeftOut
+    case installation, collapseID, failures, lastOffset, repeats, tokens, event, eventLeftOut
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -76,6 +76,10 @@ package enum DeadLetterField: UInt8, RecordField {
             .optional(
                 "payloadOfBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
                 "The same, where it is not UTF-8.")
+        case .installation:
+            .optional(
+                "installation", .keyPart,
+                "What the event whose payload this is names instead of a subject.")
         case .collapseID:
             .optional(
                 "collapseID", .collapseID, "`apns-collapse-id` of the pushes, where they had one.")
@@ -216,6 +220,10 @@ extension DeadLetter {
             try fields.bytes(
                 .payloadOf, base64: .payloadOfBase64,
                 bytesMax: RecordLimits.subjectBytesMax) ?? []
+        installation = try fields.optional(.installation).map {
+            value throws(UnreadableRecord) in
+            String(try value.keyPart(DeadLetterField.installation))
+        }
         message = try fields.optionalText(.message, bytes: RecordLimits.letterTextBytes)
         status = try fields.optionalInteger(.status, in: RecordLimits.statuses).map(UInt16.init)
         if let value = fields.optional(.payloadSource) {
@@ -314,6 +322,7 @@ package enum DeadLetterEncoder {
             json.member(
                 .payloadOf, bytes: letter.payloadSubject.isEmpty ? nil : letter.payloadSubject,
                 base64: .payloadOfBase64)
+            json.member(.installation, letter.installation)
             json.member(.collapseID, letter.collapseID)
             json.member(.failures, letter.failures)
             json.member(.lastOffset, letter.lastOffset)

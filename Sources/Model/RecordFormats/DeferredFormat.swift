@@ -28,7 +28,7 @@ package enum DeferredField: UInt8, RecordField {
     case v, notBefore, expiresAt
     case tokenClass, lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
     case apnsExpiration, source, sourceAt, subject, subjectBase64, payloadOf
-    case payloadOfBase64, firstAt, sent
+    case payloadOfBase64, installation, firstAt, sent
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -88,6 +88,13 @@ package enum DeferredField: UInt8, RecordField {
             .optional(
                 "payloadOfBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
                 "The same, where it is not UTF-8.")
+        case .installation:
+            .optional(
+                "installation", .keyPart,
+                """
+                What the event that brought the payload names instead of a subject: the push is sent \
+                only while its token is one of this installation's.
+                """)
         case .firstAt: .optional("firstAt", .instant, "When it was first sent to APNs.")
         case .sent:
             .optional(
@@ -161,6 +168,10 @@ extension DeferredPush {
             try fields.bytes(
                 .payloadOf, base64: .payloadOfBase64,
                 bytesMax: RecordLimits.subjectBytesMax) ?? []
+        installation = try fields.optional(.installation).map {
+            value throws(UnreadableRecord) in
+            String(try value.keyPart(DeferredField.installation))
+        }
     }
 
     private static func payload(
@@ -204,6 +215,7 @@ package enum DeferredEncoder {
             json.member(
                 .payloadOf, bytes: push.payloadSubject.isEmpty ? nil : push.payloadSubject,
                 base64: .payloadOfBase64)
+            json.member(.installation, push.installation)
             json.member(.firstAt, push.firstAt)
             json.member(.sent, flag: push.isSent)
         }

@@ -35,6 +35,8 @@ package struct DeferredPush: Sendable, Equatable {
     package var subject: [UInt8] = []
     /// The subject of the event that brought the payload, where it is not `subject`; else empty.
     package var payloadSubject: [UInt8] = []
+    /// What the event that brought the payload names instead of a subject.
+    package var installation: String?
     /// When the push was first sent to APNs.
     package var firstAt: WallTime?
 
@@ -60,6 +62,7 @@ package struct DeferredPush: Sendable, Equatable {
         guard let readAt = earlier.payloadAt, isOutdated(by: earlier) else { return }
         let owner = earlier.subjectOfPayload
         payloadSubject = owner == subject ? [] : owner
+        installation = earlier.installation
         payload = earlier.payload
         payloadAt = readAt
         payloadSource = earlier.payloadSource ?? earlier.source
@@ -69,6 +72,7 @@ package struct DeferredPush: Sendable, Equatable {
     }
 
     /// The payload is sent only while its token shows this subject. Empty where it is not known.
+    /// Without meaning where there is an `installation`, whose token it must be.
     package var subjectOfPayload: [UInt8] { payloadSubject.isEmpty ? subject : payloadSubject }
 
     /// The push was sent: nothing is kept but the time.

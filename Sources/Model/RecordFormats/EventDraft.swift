@@ -7,6 +7,8 @@ package import PushModel
 package struct EventDraft: Sendable {
     package var id: String?
     package var subject: String?
+    /// Instead of a subject: the tokens of one installation.
+    package var installation: String?
     package var time: WallTime?
     package var app: String?
     package var environment: PushEnvironment?
@@ -32,6 +34,7 @@ package struct EventDraft: Sendable {
     /// Makes a draft of a decoded event without its subject, which need not be text, and without
     /// its delay, which its binding sets.
     package init(_ event: Event, app: String) {
+        installation = event.installation
         time = event.time
         self.app = app
         environment = event.environment

@@ -18,28 +18,33 @@ extension RecordFormat {
             An object with `specversion` is read as a structured CloudEvent instead. Lengths are \
             bounded in UTF-8 bytes.
             """, fields: EventField.self, example: exampleEvent,
-            constraints: [oneLife, ("allOf", .array(EventPayload.eventConditions))])
+            constraints: [
+                oneLife, ("allOf", .array(EventPayload.eventConditions + [oneName])),
+            ])
     }
 
     /// `ttlSeconds` and `expiresAt` exclude each other.
     private static var oneLife: (String, JSONText) {
-        let fields: [(EventField, JSONText)] = [(.ttlSeconds, "integer"), (.expiresAt, "string")]
-        return (
-            "not",
-            .object([
-                ("required", .array(fields.map { .string($0.0.name) })),
-                (
-                    "properties",
-                    .object(fields.map { ($0.0.name, .object([("type", $0.1)])) })
-                ),
-            ])
-        )
+        ("not", both((.ttlSeconds, "integer"), (.expiresAt, "string")))
+    }
+
+    /// So do `subject` and `installation`.
+    private static var oneName: JSONText {
+        .object([("not", both((.subject, "string"), (.installation, "string")))])
+    }
+
+    /// What an event satisfies that has both members.
+    private static func both(_ fields: (EventField, JSONText)...) -> JSONText {
+        .object([
+            ("required", .array(fields.map { .string($0.0.name) })),
+            ("properties", .object(fields.map { ($0.0.name, .object([("type", $0.1)])) })),
+        ])
     }
 }
 
 package enum EventField: UInt8, RecordField {
-    case v, id, subject, time, app, environment, kinds, all, classes, ttlSeconds, expiresAt
-    case priority, collapseID, apnsExpiration, pushType, payload, shard
+    case v, id, subject, installation, time, app, environment, kinds, all, classes, ttlSeconds
+    case expiresAt, priority, collapseID, apnsExpiration, pushType, payload, shard
 
     package static let table = NameTable<Self>()
 
@@ -59,6 +64,14 @@ package enum EventField: UInt8, RecordField {
             .optional(
                 "subject", .text(RecordLimits.subjectBytes),
                 "What changed; the record's key if absent.")
+        case .installation:
+            .optional(
+                "installation", .keyPart,
+                """
+                Instead of a subject: only the tokens of this installation, whatever they show. Only \
+                where `intake.allowInstallations` is set; without `subject` and `all`. The record's key \
+                then names nothing, and decides the partition.
+                """)
         case .time:
             .optional(
                 "time", .instant,
@@ -172,6 +185,7 @@ package struct EventFields {
     /// The `traceparent` of the record, else that of the CloudEvent.
     package var traceparent: UnsafeRawBufferPointer?
     package var subject: UnsafeRawBufferPointer?
+    package var installation: UnsafeRawBufferPointer?
     package var app: UnsafeRawBufferPointer?
     package var environment: PushEnvironment?
     package var kinds: [String]?
@@ -285,6 +299,7 @@ extension EventFields {
         case .v: try value.checkVersion()
         case .id: id = try value.text(field, bytes: RecordLimits.subjectBytes)
         case .subject: subject = try value.text(field, bytes: RecordLimits.subjectBytes)
+        case .installation: installation = try value.keyPart(field)
         case .time: time = try value.instant(field)
         case .app: app = try value.text(field, bytes: RecordLimits.keyPartBytes)
         case .environment: environment = try value.environment(field)
@@ -393,6 +408,7 @@ package enum EventEncoder {
             json.member(.v, RecordLimits.version)
             json.member(.id, event.id)
             json.member(.subject, event.subject)
+            json.member(.installation, event.installation)
             json.member(.time, event.time)
             json.member(.app, event.app)
             json.member(.environment, event.environment?.name)

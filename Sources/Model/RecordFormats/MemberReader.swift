@@ -97,6 +97,14 @@ extension JSONValue {
         return text
     }
 
+    /// A part of the key of a registration.
+    func keyPart(_ field: some RecordField) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        guard let text = string, RecordKey.isPart(text) else {
+            throw .field(field.name, RecordKey.partDemand)
+        }
+        return text
+    }
+
     func integer(
         _ field: some RecordField, in range: ClosedRange<Int64>
     ) throws(UnreadableRecord) -> Int64 {

@@ -10,7 +10,16 @@ package enum RecordKey {
     /// Whether `text` may be a part of a key.
     package static func isPart(_ text: String) -> Bool {
         var text = text
-        return text.withUTF8 { isPart(UnsafeRawBufferPointer($0), bytesMax: partBytesMax) }
+        return text.withUTF8 { isPart(UnsafeRawBufferPointer($0)) }
+    }
+
+    package static func isPart(_ text: UnsafeRawBufferPointer) -> Bool {
+        isPart(text, bytesMax: partBytesMax)
+    }
+
+    /// What a part of a key must be.
+    package static var partDemand: String {
+        "1 to \(RecordLimits.keyPartBytesMax) of the characters A-Z a-z 0-9 . _ ~ -"
     }
 
     /// `environment/app/installation/handler`. The parts must be valid ones.

@@ -29,6 +29,8 @@ package enum UnreadableCode: String, CaseIterable, Sendable {
     case unservedEnvironment
     /// The event is for a whole kind, where that is not allowed.
     case kindWideRefused
+    /// The event is for an installation, where that is not allowed.
+    case installationRefused
     /// The event is for more tokens than `planning.fanOutMax`: it is withheld until it is released.
     case fanOutTooLarge
     case invalidPayload

@@ -10,25 +10,27 @@ struct EventList {
     /// In place of the list, in what is the same for all of an event's lists.
     static var none: EventList { EventList() }
 
-    /// The subject, or the kind's subject, that has the list; `.none` where nobody is on it.
+    /// The subject that has the list, or what stands for the kind or the installation; `.none` where
+    /// nobody is on it.
     var subject: SubjectID
     var hash: UInt64
-    /// The kind's name; nil for a subject's list.
+    /// The kind's name; nil for the list of a subject or an installation.
     var kind: String?
 
     private init() { (subject, hash) = (.none, 0) }
 
+    /// The list of the event's subject, or of its installation.
     init(subjectOf event: Event, _ state: borrowing PipelineState) {
-        hash = state.audience.hash(event.app, event.subject, isKindWide: false)
-        subject = state.audience.subject(event.app, event.subject, hash: hash) ?? .none
+        hash = state.audience.hash(event.app, event.subject, event.scope)
+        subject = state.audience.list(event.scope, event.app, event.subject, hash: hash) ?? .none
     }
 
     init(kind name: String, of event: Event, _ state: borrowing PipelineState) {
         var text = name
         (subject, hash) = text.withUTF8 { utf8 in
             let utf8 = UnsafeRawBufferPointer(utf8)
-            let hash = state.audience.hash(event.app, utf8, isKindWide: true)
-            return (state.audience.kindWide(event.app, utf8, hash: hash) ?? .none, hash)
+            let hash = state.audience.hash(event.app, utf8, .kindWide)
+            return (state.audience.list(.kindWide, event.app, utf8, hash: hash) ?? .none, hash)
         }
         kind = name
     }

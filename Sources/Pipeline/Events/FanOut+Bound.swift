@@ -72,7 +72,7 @@ extension FanOut {
             return tokens
         }
         for event in [event] + event.furtherSubjects.map({ event.about($0) })
-        where !dropped.isDropped(event.subject, of: event.app) {
+        where !dropped.isDropped(event) {
             tokens += state.audience.count(onList: EventList(subjectOf: event, state))
         }
         return tokens

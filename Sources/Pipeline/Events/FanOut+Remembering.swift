@@ -29,7 +29,7 @@ extension FanOut {
             ? (event.isAppWide ? state.audience.kindNames(of: event.app) : event.kinds)
                 .map { EventList(kind: $0, of: event, state) }
             : ([event] + event.furtherSubjects.map { event.about($0) })
-                .filter { !dropped.isDropped($0.subject, of: $0.app) }
+                .filter { !dropped.isDropped($0) }
                 .map { EventList(subjectOf: $0, state) }
         let pushed: [[AudienceEntry]]
         switch remembered.newcomers {

@@ -55,7 +55,8 @@ extension FanOut {
             ?? Correlation(checking: nil, traceparent: event.traceparent).traceparent
     }
 
-    /// The value of a shard, which is an event in Lamplighter's own format; its key is the subject.
+    /// The value of a shard, which is an event in Lamplighter's own format; its key is the subject, or
+    /// the installation, which the value names as well.
     private static func shard(
         _ tokens: TokenShard, of event: Event, kind: String?, _ read: RecordRead,
         _ state: borrowing PipelineState
@@ -113,7 +114,7 @@ extension FanOut {
         let count = state.audience.count(onList: list)
         let topic = state.settings.shards!.binding
         let isOfDroppedTopic = isOfDroppedTopic(event, state)
-        if isOfDroppedTopic || dropped.isDropped(event.subject, of: event.app) {
+        if isOfDroppedTopic || dropped.isDropped(event) {
             tally.ended(.dropped, topic: topic)
             state.counters.subjectsDropped += 1
             return state.tracker.release(claim)

@@ -114,7 +114,7 @@ extension FanOut {
     /// Whether all that the fan-out answers for is dropped. Events of several topics may share a fan-out.
     private func isDropped(_ fanOut: Int, _ state: borrowing PipelineState) -> Bool {
         let subject = underWay.request(of: fanOut).subject
-        if dropped.hasSubjects, !state.audience.isKindWide(subject),
+        if dropped.hasSubjects, state.audience.scope(of: subject) == .subject,
             dropped.isDropped(
                 state.audience.subjectBytes(of: subject), of: state.audience.app(of: subject))
         {
@@ -138,9 +138,9 @@ extension FanOut {
     private mutating func countPassedOver(_ state: borrowing PipelineState, now: Now) {
         for passed in underWay.takePassedOver() {
             let subject =
-                state.audience.isKindWide(passed.subject)
-                ? UnsafeRawBufferPointer(start: nil, count: 0)
-                : state.audience.subjectBytes(of: passed.subject)
+                state.audience.scope(of: passed.subject) == .subject
+                ? state.audience.subjectBytes(of: passed.subject)
+                : UnsafeRawBufferPointer(start: nil, count: 0)
             tally.decided(passed.count)
             tally.reachedNobody(
                 .passedOver, subject, topic: passed.topic, count: passed.count, now: now)

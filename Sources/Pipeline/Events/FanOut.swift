@@ -91,7 +91,7 @@ struct FanOut: ~Copyable {
         guard prefetched.count < Audience.prefetchMax, let app = decoder.appOfKeys(binding) else {
             return
         }
-        prefetched.append(state.audience.hash(app, key, isKindWide: false))
+        prefetched.append(state.audience.hash(app, key, .subject))
     }
 
     /// Fetches what records that were noted will look up.
@@ -159,11 +159,14 @@ struct FanOut: ~Copyable {
     mutating func note(
         _ outcome: ListOutcome, of event: Event, topic: Int, now: Now
     ) {
+        // Examples are for everybody to see: an installation is a part of a key.
+        let nobody = UnsafeRawBufferPointer(start: nil, count: 0)
+        let subject = event.scope == .subject ? event.subject : nobody
         switch outcome {
         case .known(.unmatched):
-            tally.reachedNobody(.unmatched, event.subject, topic: topic, now: now)
+            tally.reachedNobody(.unmatched, subject, topic: topic, now: now)
         case .known(.passedOver):
-            tally.reachedNobody(.passedOver, event.subject, topic: topic, now: now)
+            tally.reachedNobody(.passedOver, subject, topic: topic, now: now)
         case .known(let outcome): tally.ended(outcome, topic: topic)
         case .fanningOut(let fanOut):
             tally.wait()
@@ -230,9 +233,7 @@ struct FanOut: ~Copyable {
     /// Whether an operator drops the event of this subject, which is counted.
     @inline(__always)
     private func drops(_ event: Event, _ state: inout PipelineState) -> Bool {
-        guard dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) else {
-            return false
-        }
+        guard dropped.hasSubjects, dropped.isDropped(event) else { return false }
         state.counters.subjectsDropped += 1
         return true
     }
@@ -372,10 +373,10 @@ struct FanOut: ~Copyable {
         // A token that shows several of the subjects has one push, which is owed as long as it shows
         // any of them.
         if event.allSubjects.isEmpty, !event.subject.isEmpty {
-            state.pushes.bodies.add(subject: event.subject, to: request.body)
+            state.pushes.bodies.add(event.scope, event.subject, to: request.body)
         }
         for subject in event.allSubjects {
-            state.pushes.bodies.add(subject: subject, to: request.body)
+            state.pushes.bodies.add(.subject, subject, to: request.body)
         }
     }
 

@@ -86,7 +86,7 @@ struct LateRegistrations: ~Copyable {
         if !fanOut.underWay.isEmpty {
             for added in changes.subscribed {
                 meetMoved(added, &fanOut, &state, now: now)
-                if state.audience.isKindWide(added.subject) {
+                if state.audience.scope(of: added.subject) == .kindWide {
                     meetNewKind(added, &fanOut, &state, now: now)
                 }
             }
@@ -130,7 +130,7 @@ struct LateRegistrations: ~Copyable {
         let app = state.audience.app(of: added.subject)
         let name = state.audience.subjectBytes(of: added.subject)
         for subject in fanOut.underWay.subjects(naming: added.entry.kind, name: name)
-        where subject != added.subject && state.audience.isKindWide(subject)
+        where subject != added.subject && state.audience.scope(of: subject) == .kindWide
             && state.audience.app(of: subject) == app
         {
             var other = added
@@ -148,12 +148,14 @@ struct LateRegistrations: ~Copyable {
     ) {
         let app = state.traits(of: state.audience.route(of: added.entry.token)).app
         let subject = state.audience.subjectBytes(of: added.subject)
-        let isKindWide = state.audience.isKindWide(added.subject)
+        let scope = state.audience.scope(of: added.subject)
         // What an operator drops by now is not told to newcomers either.
-        if fanOut.dropped.hasSubjects, !isKindWide, fanOut.dropped.isDropped(subject, of: app) {
+        if fanOut.dropped.hasSubjects, scope == .subject,
+            fanOut.dropped.isDropped(subject, of: app)
+        {
             return
         }
-        let hash = state.audience.hash(app, subject, isKindWide: isKindWide)
+        let hash = state.audience.hash(app, subject, scope)
         let change = recentSubjects.expiry(ofChange: hash, now: now.monotonic)
         let first = recentEvents.first(hash: hash, since: now.monotonic - registrationGrace)
         guard change != nil || first != nil else { return }

@@ -50,8 +50,9 @@ package struct EventExplanation: Sendable {
 
     package struct ReadEvent: Sendable {
         package var app: String
-        /// Empty for an event that means every control of its kinds.
+        /// Empty for an event that means every control of its kinds, and for one for an installation.
         package var subject: [UInt8]
+        package var installation: String?
         package var environment: PushEnvironment?
         package var kinds: [String]
         package var classes: TokenClassSet

@@ -26,8 +26,8 @@ package struct EventInquiry: Sendable {
     }
 
     private struct List: Sendable {
-        var bytes: [UInt8]
-        var isKindWide: Bool
+        var name: [UInt8]
+        var scope: ListScope
         /// Whether an operator drops the events.
         var isDropped: Bool
     }
@@ -81,12 +81,15 @@ package struct EventInquiry: Sendable {
         _ event: Event, _ pipeline: borrowing PushPipeline, now: Now
     ) -> Stage {
         explanation.event = EventExplanation.ReadEvent(
-            app: pipeline.state.routing.name(of: event.app), subject: Array(event.subject),
-            environment: event.environment, kinds: event.kinds, classes: event.classes,
+            app: pipeline.state.routing.name(of: event.app),
+            subject: event.scope == .subject ? Array(event.subject) : [],
+            installation: event.installation, environment: event.environment, kinds: event.kinds,
+            classes: event.classes,
             time: event.time, expiresAt: event.expiresAt, isExpired: event.expiresAt <= now.wall,
             delay: event.delay, payload: event.payload?.type, collapseID: event.collapseID)
         let lists = lists(of: event, pipeline)
-        for number in pipeline.state.routing.apps.indices where !event.subject.isEmpty {
+        for number in pipeline.state.routing.apps.indices
+        where event.scope == .subject && !event.subject.isEmpty {
             let app = AppID(rawValue: UInt16(number))
             guard app != event.app,
                 let other = pipeline.state.audience.subject(app, event.subject)
@@ -106,8 +109,12 @@ package struct EventInquiry: Sendable {
             return
                 (event.isAppWide ? pipeline.state.audience.kindNames(of: event.app) : event.kinds)
                 .map {
-                    List(bytes: Array($0.utf8), isKindWide: true, isDropped: isTopicDropped)
+                    List(name: Array($0.utf8), scope: .kindWide, isDropped: isTopicDropped)
                 }
+        }
+        guard event.scope == .subject else {
+            let name = Array(event.subject)
+            return [List(name: name, scope: event.scope, isDropped: isTopicDropped)]
         }
         let subjects = [event.subject] + event.furtherSubjects
         add(
@@ -116,7 +123,7 @@ package struct EventInquiry: Sendable {
                 app: pipeline.state.routing.name(of: event.app)))
         return subjects.map {
             List(
-                bytes: Array($0), isKindWide: false,
+                name: Array($0), scope: .subject,
                 isDropped: isTopicDropped || dropped.isDropped($0, of: event.app))
         }
     }
@@ -130,7 +137,7 @@ package struct EventInquiry: Sendable {
         guard case .lists(let event, let lists, let position) = stage else { return stage }
         guard let list = lists.first else { return end(pipeline, now: now) }
         let next = Stage.lists(event, Array(lists.dropFirst()), position: 0)
-        guard let subject = pipeline.state.subject(list.bytes, list.isKindWide, of: event.app)
+        guard let subject = pipeline.state.list(list.scope, list.name, of: event.app)
         else {
             return next
         }
@@ -268,16 +275,6 @@ extension TrialRecord {
 }
 
 extension PipelineState {
-    /// The list of a subject or of a kind; nil if nobody is on it.
-    fileprivate func subject(_ bytes: [UInt8], _ isKindWide: Bool, of app: AppID) -> SubjectID? {
-        bytes.withUnsafeBytes { bytes in
-            let hash = audience.hash(app, bytes, isKindWide: isKindWide)
-            return isKindWide
-                ? audience.kindWide(app, bytes, hash: hash)
-                : audience.subject(app, bytes, hash: hash)
-        }
-    }
-
     /// What comes of the event for this entry.
     fileprivate func result(
         for entry: AudienceEntry, of request: FanOutRequest, route: RouteID, isExpired: Bool,

@@ -76,10 +76,10 @@ package struct ExplainedToken: Sendable {
             if !registrations.contains(registration) { registrations.append(registration) }
         }
 
-        mutating func add(_ shown: @autoclosure () -> Shown) {
+        /// - Parameter shown: nil for a row that shows nothing.
+        mutating func add(_ shown: @autoclosure () -> Shown?) {
             rows += 1
-            guard shows.count < ExplainedToken.shownMax else { return }
-            let shown = shown()
+            guard shows.count < ExplainedToken.shownMax, let shown = shown() else { return }
             if !shows.contains(shown) { shows.append(shown) }
         }
     }

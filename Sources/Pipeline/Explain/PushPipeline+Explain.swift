@@ -97,13 +97,14 @@ extension PipelineState {
             hasFollowUp: push.hasFollowUp)
     }
 
-    /// A row of a registration, with names.
-    func shown(_ row: RegistrationRow) -> ExplainedToken.Shown {
+    /// A row of a registration, with names; nil for that of the installation's list.
+    func shown(_ row: RegistrationRow) -> ExplainedToken.Shown? {
+        let scope = row.subject.map { audience.scope(of: $0) }
+        if scope == .installation { return nil }
         let app = traits(of: audience.route(of: row.token)).app
         return ExplainedToken.Shown(
-            subject: row.subject.map { subject in
-                audience.isKindWide(subject) ? nil : Array(audience.subjectBytes(of: subject))
-            } ?? nil,
+            subject: scope == .subject
+                ? row.subject.map { Array(audience.subjectBytes(of: $0)) } : nil,
             kind: audience.name(of: row.kind, in: app), hearsChanges: row.hearsChanges)
     }
 }

@@ -9,7 +9,9 @@ package import PushModel
 /// Whom an event is for, without what it says: events of one kind have one.
 package struct EventAddress: Hashable, Sendable {
     package let app: AppID
-    /// Empty for an event of whole kinds.
+    /// What `subjects` are; `kindWide` where there are none.
+    package let scope: ListScope
+    /// Subjects, or the one installation; empty for an event of whole kinds.
     package let subjects: [[UInt8]]
     package let kinds: [String]
     let isAppWide: Bool
@@ -20,6 +22,7 @@ package struct EventAddress: Hashable, Sendable {
 
     package init(_ event: Event) {
         app = event.app
+        scope = event.subject.isEmpty ? .kindWide : event.scope
         subjects =
             event.subject.isEmpty
             ? [] : ([event.subject] + event.furtherSubjects).map { Array($0) }
@@ -33,7 +36,7 @@ package struct EventAddress: Hashable, Sendable {
 
     /// Whether it is for controls and widgets of whole kinds, of the app's every one if it names
     /// none.
-    package var isKindWide: Bool { subjects.isEmpty }
+    package var isKindWide: Bool { scope == .kindWide }
 }
 
 /// An index without pushes, of which a sample of events asks what a worker would count them as.
@@ -64,8 +67,8 @@ package struct SampleAudience: ~Copyable {
             address.isAppWide ? state.audience.kindNames(of: address.app) : address.kinds
         let lists =
             address.isKindWide
-            ? names.map { list(Array($0.utf8), isKindWide: true, of: address.app) }
-            : address.subjects.map { list($0, isKindWide: false, of: address.app) }
+            ? names.map { state.list(.kindWide, Array($0.utf8), of: address.app) }
+            : address.subjects.map { state.list(address.scope, $0, of: address.app) }
         for case let subject? in lists where state.audience.count(subject) > 0 {
             let request = state.request(address, of: subject)
             if FanOut.isForAny(0..<state.audience.count(subject), request, state) {
@@ -75,18 +78,16 @@ package struct SampleAudience: ~Copyable {
         }
         return outcome
     }
-
-    private func list(_ bytes: [UInt8], isKindWide: Bool, of app: AppID) -> SubjectID? {
-        bytes.withUnsafeBytes { bytes in
-            let hash = state.audience.hash(app, bytes, isKindWide: isKindWide)
-            return isKindWide
-                ? state.audience.kindWide(app, bytes, hash: hash)
-                : state.audience.subject(app, bytes, hash: hash)
-        }
-    }
 }
 
 extension PipelineState {
+    /// The list of this name; nil if nobody is on it.
+    func list(_ scope: ListScope, _ name: [UInt8], of app: AppID) -> SubjectID? {
+        name.withUnsafeBytes { name in
+            audience.list(scope, app, name, hash: audience.hash(app, name, scope))
+        }
+    }
+
     /// What such an event asks of each token of a list, whenever it expires.
     func request(_ address: EventAddress, of subject: SubjectID) -> FanOutRequest {
         var filter = AudienceFilter(environment: address.environment, classes: address.classes)

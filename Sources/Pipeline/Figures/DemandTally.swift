@@ -148,7 +148,7 @@ extension PushPipeline {
             demand.subjects.append(
                 PushDemand.Subject(
                     app: state.routing.name(of: entry.app),
-                    unit: state.audience.isKindWide(entry.subject) ? "kind" : "subject",
+                    unit: state.audience.scope(of: entry.subject) == .kindWide ? "kind" : "subject",
                     name: String(decoding: subject, as: UTF8.self),
                     topic: state.origins.names[Int(entry.topic)], pushes: entry.count,
                     audience: entry.audience))

@@ -201,7 +201,8 @@ package struct Canary: Sendable {
     /// - Parameter asked: how often pushes were made or joined so far.
     mutating func read(_ event: Event, at position: RecordPosition, asked: Int) {
         guard let turn = number(of: event).flatMap({ index(of: $0) }),
-            isAbout(event.subject, of: event.app), turns[turn].partition == position.partition
+            event.scope == .subject, isAbout(event.subject, of: event.app),
+            turns[turn].partition == position.partition
         else { return }
         // It may be read again after a rebalance, or have been written twice: its push is of the first.
         if turns[turn].hasComeThrough || turns[turn].isSent { return }

@@ -183,6 +183,11 @@ struct DroppedEvents {
 
     init(topics: Int) { self.topics = Array(repeating: false, count: topics) }
 
+    /// Whether the subject of an event is dropped; an installation is none.
+    func isDropped(_ event: Event) -> Bool {
+        event.scope == .subject && isDropped(event.subject, of: event.app)
+    }
+
     func isDropped(_ subject: UnsafeRawBufferPointer, of app: AppID) -> Bool {
         subjects[app].map { $0.contains(Array(subject)) } ?? false
     }

@@ -6,7 +6,7 @@ internal import FlatMemory
 internal import Planning
 internal import PushModel
 
-/// A payload is for whoever shows a subject of its event. A device token stays the same when another
+/// A payload is for whoever shows a subject of its event, or for the tokens of its installation. A device token stays the same when another
 /// person signs in on the phone, so a payload that waits ends when its token shows none of these
 /// subjects any more. A push without a payload says nothing of anybody, and is sent.
 ///
@@ -16,7 +16,7 @@ internal import PushModel
 extension PipelineState {
     /// Whether the token may be sent this payload.
     func isOwed(_ body: BodyID, to token: TokenID) -> Bool {
-        pushes.bodies.isOwed(body) { audience.mayShow(token, $0) }
+        pushes.bodies.isOwed(body) { audience.mayShow(token, $0, $1) }
     }
 
     /// A registration shows less for this token than before. A push in flight that is no longer owed

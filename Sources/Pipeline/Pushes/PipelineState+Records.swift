@@ -37,6 +37,7 @@ extension PipelineState {
                 letter.subject = payload.subject
             }
             if payload.subject != letter.subject { letter.payloadSubject = payload.subject }
+            letter.installation = payload.installation
             if payload.origin != push.content.origin {
                 letter.payloadSource = payload.origin.map { source($0) }
             }
@@ -46,7 +47,7 @@ extension PipelineState {
 
     /// A copy of the payload for a record, with a subject of its event that the token shows.
     func payload(_ body: BodyID, to token: TokenID) -> StoredPayload? {
-        pushes.bodies.payload(body) { audience.mayShow(token, $0) }
+        pushes.bodies.payload(body) { audience.mayShow(token, $0, $1) }
     }
 
     /// The record of `deferred` for a push with this content.
@@ -73,6 +74,7 @@ extension PipelineState {
                 record.subject = payload.subject
             }
             if payload.subject != record.subject { record.payloadSubject = payload.subject }
+            record.installation = payload.installation
             if payload.origin != push.origin {
                 record.payloadSource = payload.origin.map { source($0) }
             }
@@ -82,7 +84,7 @@ extension PipelineState {
     }
 
     /// The push's subject; empty if nobody shows it any more, since its number may mean another
-    /// subject by now.
+    /// subject by now, and where it is for a whole kind or an installation.
     private func subject(of push: PushContent, app: AppID) -> [UInt8] {
         subject(push.subject, tag: push.subjectTag, app: app)
     }
@@ -91,7 +93,7 @@ extension PipelineState {
     func subject(_ subject: SubjectID, tag: UInt32, app: AppID) -> [UInt8] {
         guard subject != .none else { return [] }
         let bytes = audience.subjectBytes(of: subject)
-        let hash = audience.hash(app, bytes, isKindWide: audience.isKindWide(subject))
+        let hash = audience.hash(app, bytes, audience.scope(of: subject))
         guard UInt32(truncatingIfNeeded: hash) == tag, audience.subject(app, bytes) == subject
         else { return [] }
         return Array(bytes)
@@ -100,13 +102,13 @@ extension PipelineState {
     /// The subject, or the name of a kind if the list is of all that is of that kind; empty if nobody
     /// shows it any more.
     func name(of list: SubjectID, tag: UInt32, app: AppID) -> [UInt8] {
-        guard list != .none, audience.isKindWide(list) else {
+        guard list != .none, audience.scope(of: list) == .kindWide else {
             return subject(list, tag: tag, app: app)
         }
         let bytes = audience.subjectBytes(of: list)
-        let hash = audience.hash(app, bytes, isKindWide: true)
+        let hash = audience.hash(app, bytes, .kindWide)
         guard UInt32(truncatingIfNeeded: hash) == tag,
-            audience.kindWide(app, bytes, hash: hash) == list
+            audience.list(.kindWide, app, bytes, hash: hash) == list
         else { return [] }
         return Array(bytes)
     }

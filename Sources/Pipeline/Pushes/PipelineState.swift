@@ -87,7 +87,7 @@ struct PipelineState: ~Copyable {
         }
         audience = Audience(
             routing: routing, hashSeed: settings.seed,
-            allowKindWide: settings.live.events.allowKindWide)
+            furtherLists: settings.live.events.furtherLists)
         tracker = OffsetTracker(registrationGrace: settings.sizes.registrationGrace)
         pushes = PushTable(slots: settings.sizes.slots, routing: routing)
         breakers = CircuitBreakers(

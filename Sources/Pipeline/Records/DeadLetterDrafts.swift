@@ -26,6 +26,7 @@ struct DeadLetterDrafts {
                 && left.reason == right.reason && left.status == right.status
                 && left.app == right.app && left.subject == right.subject
                 && left.payloadSubject == right.payloadSubject
+                && left.installation == right.installation
                 && left.collapseID == right.collapseID
                 && left.original?.value == right.original?.value
                 && left.isOriginalLeftOut == right.isOriginalLeftOut
@@ -132,7 +133,7 @@ struct DeadLetterDrafts {
     static func cost(ofCoordinates letter: DeadLetter, claims: Int) -> Int {
         let words = [
             letter.reason, letter.message, letter.app, letter.collapseID, letter.correlation.id,
-            letter.correlation.traceparent,
+            letter.correlation.traceparent, letter.installation,
         ]
         let subjects = letter.subject.count + letter.payloadSubject.count
         let text = words.reduce(subjects) { $0 + ($1?.utf8.count ?? 0) }

@@ -185,6 +185,7 @@ extension PipelineState {
         minimal.leaveOutOriginal()
         minimal.targets = []
         minimal.subject = []
+        minimal.installation = nil
         minimal.correlation = .none
         return DeadLetterEncoder.value(minimal, eventBytesMax: 0)
     }

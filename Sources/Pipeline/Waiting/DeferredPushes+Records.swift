@@ -133,6 +133,7 @@ extension DeferredPushes {
         letter.collapseID = push.collapseID
         letter.payloadSource = push.payloadSource
         letter.payloadSubject = push.payloadSubject
+        letter.installation = push.installation
         letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }
         letter.leaveOutOriginal()
         // A push without a payload is of its class's type; there would be no such push otherwise.

@@ -118,7 +118,8 @@ extension DeferredPushes {
             state.endUnqueued(.suppressed, route, content.push.type)
             return endUnsent(row, &state, now: now)
         }
-        if !table.bodies.isOwed(content.push.body, where: { state.audience.mayShow(token, $0) }) {
+        if !table.bodies.isOwed(content.push.body, where: { state.audience.mayShow(token, $0, $1) })
+        {
             // So may the registration that shows the subject.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
             state.endUnqueued(.unsubscribed, route, content.push.type)
@@ -163,7 +164,7 @@ extension DeferredPushes {
             // same time.
             push.content.readSequence = 0
             table.bodies.forEachSubject(of: body) {
-                state.pushes.bodies.add(subject: $0, to: push.content.body)
+                state.pushes.bodies.add($0, $1, to: push.content.body)
             }
         }
         let slot: UInt32

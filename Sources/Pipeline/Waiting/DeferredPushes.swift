@@ -200,7 +200,11 @@ struct DeferredPushes: ~Copyable {
                 readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: state.sequence,
                 origin: (push.payloadSource ?? push.source).flatMap { state.position($0) })
             let subject = push.subjectOfPayload
-            if !subject.isEmpty { table.add(subject: subject, to: content.push.body) }
+            if let installation = push.installation {
+                table.add(.installation, Array(installation.utf8), to: content.push.body)
+            } else if !subject.isEmpty {
+                table.add(.subject, subject, to: content.push.body)
+            }
         }
         let saidAt = record.saidAt
         if content.isSent, hasNoRoomForGap(of: reading.row, saidAt: saidAt, state) {
@@ -258,7 +262,7 @@ struct DeferredPushes: ~Copyable {
         }
         let list = push.subject.withUnsafeBytes { bytes in
             state.audience.subject(route.app, bytes).map { id in
-                (id, state.audience.hash(route.app, bytes, isKindWide: false))
+                (id, state.audience.hash(route.app, bytes, .subject))
             }
         }
         var content = PushContent(

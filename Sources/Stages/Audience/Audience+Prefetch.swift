@@ -47,7 +47,7 @@ extension Audience {
                     ?? RouteID(rawValue: 0)
                 hashes[position] = (
                     tokens.hash(route: route, bytes: bytes[row.token]),
-                    hash(registration.app, bytes[row.subject], isKindWide: false)
+                    hash(registration.app, bytes[row.subject], .subject)
                 )
                 tokens.prefetchSlot(hash: hashes[position].token)
                 subjects.prefetchSlot(hash: hashes[position].subject)

@@ -103,14 +103,38 @@ extension Audience {
         let wasSuppressed = tokens.isSuppressed(token)
         tokens.registered(token, at: registration.registeredAt)
         if wasSuppressed, !tokens.isSuppressed(token) { lifted.append(token) }
-        let isReloaded = row.tokenClass == .control || row.tokenClass == .widget
-        if allowsKindWide, isReloaded, kind != .none {
-            let all = subjects.intern(app: app, bytes: bytes[row.kind], scope: .kindWide)
-            incoming.append(
-                Subscription(
-                    token: token, subject: all, kind: kind, hearsChanges: row.hearsChanges))
+        let target = Target(row: row, token: token, kind: kind)
+        if !furtherLists.isEmpty { addToFurtherLists(target, registration, bytes) }
+        return target
+    }
+
+    private mutating func addToFurtherLists(
+        _ target: Target, _ registration: borrowing Registration, _ bytes: UnsafeRawBufferPointer
+    ) {
+        let tokenClass = target.row.tokenClass
+        let isReloaded = tokenClass == .control || tokenClass == .widget
+        if furtherLists.contains(.kindWide), isReloaded, target.kind != .none {
+            add(target, to: .kindWide, of: registration.app, bytes[target.row.kind])
         }
-        return Target(row: row, token: token, kind: kind)
+        // A broadcast would reach other installations.
+        guard furtherLists.contains(.installations), tokenClass != .channel else { return }
+        let app = registration.app
+        registration.key.withUnsafeBytes { key in
+            guard let name = Registration.installation(in: key),
+                name.count <= Self.subjectBytesMax
+            else { return }
+            add(target, to: .installation, of: app, name)
+        }
+    }
+
+    private mutating func add(
+        _ target: Target, to scope: ListScope, of app: AppID, _ name: UnsafeRawBufferPointer
+    ) {
+        incoming.append(
+            Subscription(
+                token: target.token,
+                subject: subjects.intern(app: app, bytes: name, scope: scope), kind: target.kind,
+                hearsChanges: target.row.hearsChanges))
     }
 
     private static func isWithinBounds(_ row: Registration.Row) -> Bool {

@@ -9,11 +9,15 @@ extension Audience {
     /// push of the list.
     package static let searchedMax = 256
 
-    /// Whether a registration shows the subject for this token; true where the subject's list is
-    /// longer than `searchedMax`, which is not searched.
-    package func mayShow(_ token: TokenID, _ subject: UnsafeRawBufferPointer) -> Bool {
+    /// Whether a registration shows the subject for this token, or the token is one of the
+    /// installation's; true where the list is longer than `searchedMax`, which is not searched, and
+    /// for an installation where none are kept.
+    package func mayShow(
+        _ token: TokenID, _ scope: ListScope, _ name: UnsafeRawBufferPointer
+    ) -> Bool {
+        if scope == .installation, !furtherLists.contains(.installations) { return true }
         let app = routes.app(of: tokens.route(of: token))
-        guard let list = self.subject(app, subject) else { return false }
+        guard let list = list(scope, app, name, hash: hash(app, name, scope)) else { return false }
         let count = count(list)
         return count > Self.searchedMax
             || (0..<count).contains { entry(list, at: $0).token == token }

@@ -10,7 +10,7 @@ package struct AudienceStatistics: Hashable, Sendable {
     /// The same by route.
     package var tokensOfRoutes: [Int]
     package var subjects: Int
-    /// Entries of subjects' lists; those of whole kinds are not counted.
+    /// Entries of subjects' lists; those of whole kinds and of installations are not counted.
     package var subscriptions: Int
     package var registrations: Int
     package var kinds: Int

@@ -20,6 +20,9 @@ package import PushModel
 ///                                       -----
 ///                                        76.2    and freed blocks, which later ones reuse
 ///
+/// `furtherLists` come on top: 20 bytes for each token that a list has, a row and an entry; and, for
+/// each installation of a name of 36 bytes, 58: 12 header + 36 + a slot of the index.
+///
 /// Structures grow in place at fixed addresses, so the peak is the same figure. Measured: 75.1 (of
 /// the 4 M subjects 3.67 M were drawn), and 76.4 after every registration had changed all its
 /// subjects; 2 M subscriptions a second. Finding a subject costs two dependent cache misses, one in
@@ -34,7 +37,7 @@ package struct Audience: ~Copyable, Sendable {
     /// Tokens whose suppression the snapshot being applied has lifted; kept to reuse its memory.
     var lifted: [TokenID] = []
     let routes: RouteGrid
-    let allowsKindWide: Bool
+    let furtherLists: FurtherLists
     let keySeed: UInt64
     private let byAddress = PassedByAddress()
 
@@ -45,69 +48,58 @@ package struct Audience: ~Copyable, Sendable {
 
     /// - Parameters:
     ///   - hashSeed: unpredictable, since registrations bring keys that strangers choose.
-    ///   - allowKindWide: keep a list of all controls and widgets of each kind, at 20 bytes
-    ///     each.
-    package init(routing: RoutingTable, hashSeed: UInt64, allowKindWide: Bool) {
+    ///   - furtherLists: those that are kept beside the lists of subjects.
+    package init(routing: RoutingTable, hashSeed: UInt64, furtherLists: FurtherLists) {
         tokens = TokenTable(seed: hashSeed, routes: routing.routes.count)
         subjects = SubjectTable(seed: hashSeed)
         registrations = RegistrationTable()
         kinds = KindTable(apps: routing.apps.count, seed: hashSeed)
         routes = RouteGrid(routing)
-        allowsKindWide = allowKindWide
+        self.furtherLists = furtherLists
         keySeed = hashSeed
     }
 
     /// An index of tables that were read from a file.
     init(
         _ tables: consuming IndexTables.Tables, routing: RoutingTable, hashSeed: UInt64,
-        allowKindWide: Bool
+        furtherLists: FurtherLists
     ) {
         tokens = tables.tokens
         subjects = tables.subjects
         registrations = tables.registrations
         kinds = tables.kinds
         routes = RouteGrid(routing)
-        allowsKindWide = allowKindWide
+        self.furtherLists = furtherLists
         keySeed = hashSeed
     }
 
     // MARK: Subjects
 
     package func subject(_ app: AppID, _ bytes: UnsafeRawBufferPointer) -> SubjectID? {
-        subject(app, bytes, hash: hash(app, bytes, isKindWide: false))
+        list(.subject, app, bytes, hash: hash(app, bytes, .subject))
     }
 
-    /// - Parameter hash: `hash` of the same app and bytes, which callers may need for more than
-    ///   this.
-    package func subject(
-        _ app: AppID, _ bytes: UnsafeRawBufferPointer, hash: UInt64
-    ) -> SubjectID? {
-        subjects.find(app, bytes, .subject, hash: hash)
-    }
-
-    /// The seeded hash of a subject or, if `isKindWide`, of a kind's name; the two differ even for
-    /// the same bytes. Outsiders cannot predict it. It does not change during the life of the
-    /// process.
-    package func hash(
-        _ app: AppID, _ bytes: UnsafeRawBufferPointer, isKindWide: Bool
-    ) -> UInt64 {
-        subjects.hash(app, bytes, isKindWide ? .kindWide : .subject)
-    }
-
-    /// The list of all controls or widgets of a kind, each once; nil where there are none or `allowKindWide`
-    /// is not set.
+    /// The list of this name: of a subject, or one of `furtherLists`, which have a token once for each
+    /// of its kinds in a registration; nil where it has no entry or is not kept.
     ///
-    /// - Parameter hash: `hash` of the same app and name, with `isKindWide` set.
-    package func kindWide(
-        _ app: AppID, _ name: UnsafeRawBufferPointer, hash: UInt64
+    /// - Parameter hash: `hash` of the same scope, app and name, which callers may need for more than
+    ///   this.
+    package func list(
+        _ scope: ListScope, _ app: AppID, _ name: UnsafeRawBufferPointer, hash: UInt64
     ) -> SubjectID? {
-        subjects.find(app, name, .kindWide, hash: hash)
+        subjects.find(app, name, scope, hash: hash)
     }
 
-    /// Whether this is the list of a kind rather than of a subject.
-    package func isKindWide(_ subject: SubjectID) -> Bool {
-        subjects.scope(of: subject) == .kindWide
+    /// The seeded hash of a subject, of a kind's name or of an installation; they differ even for the
+    /// same bytes. Outsiders cannot predict it. It does not change during the life of the process.
+    package func hash(
+        _ app: AppID, _ name: UnsafeRawBufferPointer, _ scope: ListScope
+    ) -> UInt64 {
+        subjects.hash(app, name, scope)
     }
+
+    /// What this is the list of.
+    package func scope(of subject: SubjectID) -> ListScope { subjects.scope(of: subject) }
 
     package func app(of subject: SubjectID) -> AppID { subjects.app(of: subject) }
 
@@ -118,7 +110,7 @@ package struct Audience: ~Copyable, Sendable {
         registrations[subjects.subscription(subject, at: position)].entry
     }
 
-    /// The bytes of the subject, or of the kind's name; valid until the next change.
+    /// The bytes of the subject, or of the name of another list; valid until the next change.
     package func subjectBytes(of subject: SubjectID) -> UnsafeRawBufferPointer {
         subjects.bytes(of: subject)
     }
@@ -237,6 +229,18 @@ package struct Audience: ~Copyable, Sendable {
     package func suppressionRegisteredAt(_ token: TokenID) -> WallTime? {
         tokens.suppressionRegisteredAt(token)
     }
+}
+
+/// The lists that an index keeps beside those of subjects.
+package struct FurtherLists: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt16
+
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    /// Of each kind, all its controls and widgets.
+    package static let kindWide = FurtherLists(rawValue: 1)
+    /// Of each installation, all its tokens but channels.
+    package static let installations = FurtherLists(rawValue: 2)
 }
 
 /// The routes of the routing table by (environment, app, class), as an array: a replay looks one up

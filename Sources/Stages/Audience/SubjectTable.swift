@@ -5,28 +5,24 @@ internal import FlatMemory
 internal import PushModel
 
 /// Every subject that a registration shows, by (app, bytes), each with the list of its
-/// subscriptions; and, by (app, kind), the same for all controls of a kind.
+/// subscriptions; and the same, by (app, name), for all controls of a kind and for the tokens of an
+/// installation.
 ///
 /// A record is the header and the bytes in one block: 12 + 20 = 32 bytes for a usual subject. A
 /// list is 4 bytes a subscription in a block of its own; a single subscription needs no block.
 struct SubjectTable: ~Copyable, Sendable {
-    /// What the bytes of a subject are.
-    enum Scope: UInt8 {
-        case subject
-        /// The name of a kind, standing for all controls of it.
-        case kindWide
-    }
-
     struct Header: BitwiseCopyable {
         /// The block of the list; or the one subscription itself, while `sizeClass` is 0.
         var list: UInt32 = 0
         var count: UInt32 = 0
-        var app: UInt16
-        var lengthMinusOne: UInt8
+        /// Bits 0–14: the app. Bit 15: the list of an installation.
+        private let owner: UInt16
+        private let lengthMinusOne: UInt8
         /// Bits 0–5: size class of the list. Bit 6: kind-wide. Bit 7: a cursor goes through the list.
         var bits: UInt8
 
-        static let kindWideBit: UInt8 = 1 << 6
+        private static let installationBit: UInt16 = 1 << 15
+        private static let kindWideBit: UInt8 = 1 << 6
         static let cursorBit: UInt8 = 1 << 7
 
         var sizeClass: ListSize {
@@ -34,8 +30,27 @@ struct SubjectTable: ~Copyable, Sendable {
             set { bits = bits & ~63 | newValue.rawValue }
         }
         var length: Int { Int(lengthMinusOne) + 1 }
-        var scope: Scope { bits & Self.kindWideBit == 0 ? .subject : .kindWide }
+        var app: AppID { AppID(rawValue: owner & ~Self.installationBit) }
+        var scope: ListScope {
+            if bits & Self.kindWideBit != 0 { return .kindWide }
+            return owner & Self.installationBit == 0 ? .subject : .installation
+        }
+        /// Whether it is of one scope alone.
+        var isSound: Bool { bits & Self.kindWideBit == 0 || owner & Self.installationBit == 0 }
         var hasCursor: Bool { bits & Self.cursorBit != 0 }
+
+        init(_ app: AppID, _ scope: ListScope, length: Int) {
+            assert(app.rawValue < Self.installationBit, "the apps have numbers of 15 bits")
+            owner = app.rawValue | (scope == .installation ? Self.installationBit : 0)
+            lengthMinusOne = UInt8(length - 1)
+            bits = scope == .kindWide ? Self.kindWideBit : 0
+        }
+
+        /// Whether it is of this list, as far as the header tells.
+        func isOf(_ app: AppID, _ scope: ListScope, length: Int) -> Bool {
+            owner == app.rawValue | (scope == .installation ? Self.installationBit : 0)
+                && (bits & Self.kindWideBit != 0) == (scope == .kindWide) && self.length == length
+        }
     }
 
     var records: ByteArena
@@ -43,7 +58,7 @@ struct SubjectTable: ~Copyable, Sendable {
     var index: IndexTable
     private let seed: UInt64
     private let byAddress = PassedByAddress()
-    /// Entries in the lists of subjects, those of whole kinds not counted.
+    /// Entries in the lists of subjects, those of whole kinds and of installations not counted.
     var subscriptions = 0
     var subjects = 0
 
@@ -65,26 +80,22 @@ struct SubjectTable: ~Copyable, Sendable {
     // MARK: Rows
 
     func find(
-        _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: Scope, hash: UInt64
+        _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: ListScope, hash: UInt64
     ) -> SubjectID? {
         index.row(hash: hash) { row in
-            let header = records[row, as: Header.self]
-            return header.app == app.rawValue && header.scope == scope
-                && header.length == bytes.count
+            records[row, as: Header.self].isOf(app, scope, length: bytes.count)
                 && records.holds(bytes, at: row, offset: Self.headerBytes)
         }.map { SubjectID(rawValue: $0) }
     }
 
     /// The subject's row, made with an empty list if there is none yet.
     mutating func intern(
-        app: AppID, bytes: UnsafeRawBufferPointer, scope: Scope
+        app: AppID, bytes: UnsafeRawBufferPointer, scope: ListScope
     ) -> SubjectID {
         let hash = hash(app, bytes, scope)
         if let known = find(app, bytes, scope, hash: hash) { return known }
         let row = records.allocate(bytes: Self.headerBytes + bytes.count)
-        records[row, as: Header.self] = Header(
-            app: app.rawValue, lengthMinusOne: UInt8(bytes.count - 1),
-            bits: scope == .kindWide ? Header.kindWideBit : 0)
+        records[row, as: Header.self] = Header(app, scope, length: bytes.count)
         records.write(bytes, to: row, offset: Self.headerBytes)
         index.insert(hash: hash, row: row)
         if scope == .subject { subjects += 1 }
@@ -96,7 +107,7 @@ struct SubjectTable: ~Copyable, Sendable {
     }
 
     func app(of subject: SubjectID) -> AppID {
-        AppID(rawValue: records[subject.rawValue, as: Header.self].app)
+        records[subject.rawValue, as: Header.self].app
     }
 
     func bytes(of subject: SubjectID) -> UnsafeRawBufferPointer {
@@ -105,7 +116,7 @@ struct SubjectTable: ~Copyable, Sendable {
             count: records[subject.rawValue, as: Header.self].length)
     }
 
-    func scope(of subject: SubjectID) -> Scope {
+    func scope(of subject: SubjectID) -> ListScope {
         records[subject.rawValue, as: Header.self].scope
     }
 
@@ -271,7 +282,7 @@ struct SubjectTable: ~Copyable, Sendable {
     }
 
     func hash(
-        _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: Scope
+        _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: ListScope
     ) -> UInt64 {
         let domain = UInt64(app.rawValue) << 8 | UInt64(scope.rawValue)
         return StableHash.hash64(bytes, seed: seed &+ domain &* 0x9E37_79B9_7F4A_7C15)

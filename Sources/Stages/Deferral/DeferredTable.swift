@@ -218,9 +218,9 @@ package struct DeferredTable: ~Copyable {
             activity: payload.activity, origin: origin)
     }
 
-    /// The body's event is about this subject.
-    package mutating func add(subject: [UInt8], to body: BodyID) {
-        subject.withUnsafeBytes { bodies.add(subject: $0, to: body) }
+    /// The body's event is about this subject, or for this installation.
+    package mutating func add(_ scope: ListScope, _ name: [UInt8], to body: BodyID) {
+        name.withUnsafeBytes { bodies.add(scope, $0, to: body) }
     }
 
     /// Makes a row of the first record of a key. The row holds the record's offset.

@@ -10,7 +10,7 @@ internal import Simdjson
 package enum CloudEventAttribute: String, CaseIterable, Sendable {
     case specversion, id, source, type, subject, time
     /// Extensions of Lamplighter's, which mean the same as the corresponding fields of an event.
-    case pushapp, pushkinds, pushclasses, pushttl, pushcollapseid
+    case pushapp, pushinstallation, pushkinds, pushclasses, pushttl, pushcollapseid
 
     package var isRequired: Bool {
         switch self {
@@ -115,6 +115,12 @@ extension EventFields {
         // A longer one is not kept, since memory for it is bounded.
         id = attribute(.id).flatMap { RecordLimits.subjectBytes.contains($0.count) ? $0 : nil }
         app = attribute(.pushapp)
+        if let text = attribute(.pushinstallation) {
+            guard RecordKey.isPart(text) else {
+                throw .field("pushinstallation", RecordKey.partDemand)
+            }
+            installation = text
+        }
         if let text = attribute(.pushkinds) { kinds = try Self.list(kinds: text) }
         if let text = attribute(.pushclasses) { classes = try Self.list(classes: text) }
         if let text = attribute(.pushttl) { ttl = try Self.seconds(text) }

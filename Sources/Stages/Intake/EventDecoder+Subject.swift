@@ -55,11 +55,19 @@ extension EventDecoder {
     ) -> UnsafeRawBufferPointer? {
         if bindings[record.binding].reading == .key { return record.key }
         if header(CloudEventAttribute.specversion.header) != nil {
-            return header(CloudEventAttribute.subject.header) ?? record.key
+            let isForInstallation = header(CloudEventAttribute.pushinstallation.header) != nil
+            return header(CloudEventAttribute.subject.header)
+                ?? (isForInstallation ? nil : record.key)
         }
         guard let value = record.value, value.count > 0 else { return record.key }
         guard let object = try? parser.object(value) else { return nil }
-        guard let named = object["subject"], !named.isNull else { return record.key }
+        guard let named = object["subject"], !named.isNull else {
+            // Beside an installation the key names nothing.
+            let isForInstallation = ["installation", "pushinstallation"].contains {
+                object[$0].map { !$0.isNull } ?? false
+            }
+            return isForInstallation ? nil : record.key
+        }
         return named.string
     }
 }

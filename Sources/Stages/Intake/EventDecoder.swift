@@ -451,6 +451,7 @@ package struct EventDecoder: ~Copyable {
             kinds: fields.kinds ?? (isWhole ? bindings[binding].kinds : []),
             classes: fields.classes ?? (isWhole ? bindings[binding].classes : .all),
             delay: isWhole ? bindings[binding].delay : .zero)
+        if fields.installation != nil { event.scope = .installation }
         // A shard is written some time after its event, whose `time` may be of any age.
         event.writtenAt =
             isWhole ? recorded : min(fields.shard?.writtenAt ?? WallTime(milliseconds: 0), recorded)
@@ -509,11 +510,14 @@ package struct EventDecoder: ~Copyable {
             && event.payload.map { $0.body.count <= $0.type.payloadBytesMax } ?? true
     }
 
-    /// The event's own subject, else the key; empty for an event that means every control of its
-    /// kinds.
+    /// The event's own subject or installation, else the key; empty for an event that means every
+    /// control of its kinds.
     private func subject(
         of fields: EventFields, _ record: EventRecord
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        if let installation = fields.installation {
+            return try allowed(installation, of: fields)
+        }
         if let subject = fields.subject { return subject }
         let hasKey = record.key.map { $0.count > 0 } ?? false
         guard !hasKey, fields.kinds != nil || fields.all else {
@@ -526,6 +530,30 @@ package struct EventDecoder: ~Copyable {
                     + "kinds: set intake.allowKindWide if that is meant")
         }
         return UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    // Not inlined: hardly any event is for an installation.
+    @inline(never)
+    private func allowed(
+        _ installation: UnsafeRawBufferPointer, of fields: EventFields
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        guard fields.subject == nil, !fields.all else {
+            throw UnreadableRecord(
+                .invalidSubject,
+                "the event names an installation and also \(fields.all ? "all" : "a subject"), which "
+                    + "would reach others: leave out one of the two")
+        }
+        try requireInstallations()
+        return installation
+    }
+
+    func requireInstallations() throws(UnreadableRecord) {
+        guard settings.allowInstallations else {
+            throw UnreadableRecord(
+                .installationRefused,
+                "the event names an installation, and no lists of those are kept: set "
+                    + "intake.allowInstallations on all workers, or name a subject that it shows")
+        }
     }
 
     /// The latest expiry that counts: however wrong a producer's clock is, nothing waits longer

@@ -42,6 +42,8 @@ package struct EventSettings: Sendable {
     package var payloadTTL: Duration = .seconds(3600)
     /// Whether an event may reload every control of a kind.
     package var allowKindWide = false
+    /// Whether an event may be for an installation.
+    package var allowInstallations = false
     /// Kafka's default `message.max.bytes`, rounded up.
     package var recordBytesMax = 1 << 20
     /// Whether the header `traceparent` is looked for in records whose value is not read, too.

@@ -64,8 +64,10 @@ package struct StoredPayload: Sendable {
     package var readAt: WallTime
     /// The event that brought it.
     package var origin: RecordPosition?
-    /// A subject of that event; empty where it is not known.
+    /// A subject of that event; empty where it is not known, and where it names an installation.
     package var subject: [UInt8]
+    /// The installation that it names.
+    package var installation: String?
 }
 
 /// Keeps payloads at fixed addresses, and counts their users, until the last push that needs one
@@ -90,7 +92,9 @@ package struct BodyStore: ~Copyable {
         var activity: ActivityChange?
         var origin: RecordPosition?
         var isReplaceable: Bool
-        /// Those of the event, each behind a byte that is its length less one.
+        /// What `subjects` are.
+        var scope = ListScope.subject
+        /// Those of the event, each behind a byte that is its length less one; or its installation.
         var subjects = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
 
         var bytes: Int { body.count + collapseID.count + subjects.count }
@@ -175,11 +179,16 @@ package struct BodyStore: ~Copyable {
 
     // MARK: Whose payload it is
 
-    /// The payload's event is about this subject, perhaps among others.
+    /// The payload's event is about this subject, perhaps among others, or for this installation.
     /// - Parameter subject: 1 to 256 bytes.
-    package mutating func add(subject: UnsafeRawBufferPointer, to id: BodyID) {
+    package mutating func add(
+        _ scope: ListScope, _ subject: UnsafeRawBufferPointer, to id: BodyID
+    ) {
         precondition(
             (1...256).contains(subject.count), "a subject has 1 to 256 bytes, not \(subject.count)")
+        assert(
+            rows[Int(id.rawValue)].subjects.isEmpty || rows[Int(id.rawValue)].scope == .subject,
+            "an event names subjects, or one installation")
         let known = rows[Int(id.rawValue)].subjects
         let all = UnsafeMutableBufferPointer<UInt8>.allocate(
             capacity: known.count + 1 + subject.count)
@@ -189,32 +198,39 @@ package struct BodyStore: ~Copyable {
             .copyMemory(from: subject)
         known.deallocate()
         rows[Int(id.rawValue)].subjects = all
+        rows[Int(id.rawValue)].scope = scope
         count(1 + subject.count, of: origin(id))
     }
 
-    package func forEachSubject(of id: BodyID, _ body: (UnsafeRawBufferPointer) -> Void) {
-        _ = firstSubject(of: id) { subject in
-            body(subject)
+    /// Says of a subject whether it is shown, or of an installation whether the token is its.
+    package typealias Showing = (ListScope, UnsafeRawBufferPointer) -> Bool
+
+    package func forEachSubject(
+        of id: BodyID, _ body: (ListScope, UnsafeRawBufferPointer) -> Void
+    ) {
+        _ = firstSubject(of: id) { scope, subject in
+            body(scope, subject)
             return false
         }
     }
 
-    /// Whether `isShown` is true of one of the subjects of the payload's event; true where none is
-    /// known, and without a payload.
-    package func isOwed(_ id: BodyID, where isShown: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    /// Whether `isShown` is true of one of the subjects of the payload's event, or of its installation;
+    /// true where none is known, and without a payload.
+    package func isOwed(_ id: BodyID, where isShown: Showing) -> Bool {
         id == .none || rows[Int(id.rawValue)].subjects.isEmpty
             || firstSubject(of: id, where: isShown) != nil
     }
 
     private func firstSubject(
-        of id: BodyID, where isShown: (UnsafeRawBufferPointer) -> Bool
+        of id: BodyID, where isShown: Showing
     ) -> UnsafeRawBufferPointer? {
+        let scope = rows[Int(id.rawValue)].scope
         let subjects = UnsafeRawBufferPointer(rows[Int(id.rawValue)].subjects)
         var place = 0
         while place < subjects.count {
             let end = place + 2 + Int(subjects[place])
             let subject = UnsafeRawBufferPointer(rebasing: subjects[(place + 1)..<end])
-            if isShown(subject) { return subject }
+            if isShown(scope, subject) { return subject }
             place = end
         }
         return nil
@@ -223,16 +239,20 @@ package struct BodyStore: ~Copyable {
     /// A copy of the payload for a record; nil for "look again".
     /// - Parameter isShown: which subject to name of several; the first where it is true of none.
     package func payload(
-        _ id: BodyID, where isShown: (UnsafeRawBufferPointer) -> Bool = { _ in true }
+        _ id: BodyID, where isShown: Showing = { _, _ in true }
     ) -> StoredPayload? {
         guard id != .none else { return nil }
         let collapseID = collapseID(id)
         let subject =
-            firstSubject(of: id, where: isShown) ?? firstSubject(of: id) { _ in true }
+            firstSubject(of: id, where: isShown) ?? firstSubject(of: id) { _, _ in true }
+        let isOfInstallation = rows[Int(id.rawValue)].scope == .installation
         return StoredPayload(
             body: Array(body(id)), activity: activity(id),
             collapseID: collapseID.isEmpty ? nil : String(decoding: collapseID, as: UTF8.self),
-            readAt: readAt(id), origin: origin(id), subject: subject.map { Array($0) } ?? [])
+            readAt: readAt(id), origin: origin(id),
+            subject: isOfInstallation ? [] : subject.map { Array($0) } ?? [],
+            installation: isOfInstallation
+                ? subject.map { String(decoding: $0, as: UTF8.self) } : nil)
     }
 
     package func activity(_ id: BodyID) -> ActivityChange? { rows[Int(id.rawValue)].activity }

@@ -58,6 +58,7 @@ enum EventsTarget {
         let value = input.value
         var settings = EventSettings()
         settings.allowKindWide = true
+        settings.allowInstallations = true
         settings.recordBytesMax = 64 << 10
         var decoder = try EventDecoder(bindings: bindings, routing: routing, settings: settings)
         try lend(key, value) { key, value in
@@ -96,6 +97,9 @@ enum EventsTarget {
         let latest = RecordWorld.now + .seconds(RecordLimits.ttlSecondsMax)
         try promise(event.subject.count <= RecordLimits.subjectBytesMax, "a long subject")
         try promise(!event.subject.isEmpty || !event.kinds.isEmpty, "an event for nothing")
+        try promise(
+            event.scope == .subject || RecordKey.isPart(event.subject),
+            "an installation that no registration has")
         try promise(event.kinds.count <= RecordLimits.kindsMax, "\(event.kinds.count) kinds")
         try promise(
             event.kinds.allSatisfy { (1...RecordLimits.kindBytesMax).contains($0.utf8.count) },
@@ -142,7 +146,9 @@ enum EventsTarget {
             guard let read = decoded else {
                 throw BrokenPromise(description: "its shard is left out")
             }
-            try promise(read.subject.elementsEqual(event.subject), "a shard of another subject")
+            try promise(
+                read.scope == event.scope && read.subject.elementsEqual(event.subject),
+                "a shard of another subject")
             try promise(
                 read.app == event.app && read.environment == event.environment
                     && read.kinds == event.kinds && read.classes == event.classes

@@ -25,7 +25,8 @@ enum IndexSnapshotsTarget {
                     from: UnsafeRawBufferPointer(
                         rebasing: bytes.lent[offset..<offset + buffer.count]))
             }
-            var audience = try reader.audience(routing: RecordWorld.small, allowKindWide: true)
+            var audience = try reader.audience(
+                routing: RecordWorld.small, furtherLists: .kindWide)
             audience.checkInvariants()
             use(&audience)
         } catch {

@@ -33,8 +33,10 @@ package struct EventReply: Codable, Sendable, Equatable {
 
     package struct Event: Codable, Sendable, Equatable {
         package var app: String
-        /// Nil for an event that means every control of its kinds.
+        /// Nil for an event that means every control of its kinds, and for one for an installation.
         package var subject: String?
+        /// Nil for every other event, and from a worker of an earlier version.
+        package var installation: String?
         package var environment: String?
         package var kinds: [String]
         /// Nil for all.
@@ -106,6 +108,7 @@ extension EventReply.Event {
         app = event.app
         subject =
             event.subject.isEmpty ? nil : String(decoding: event.subject, as: UTF8.self)
+        installation = event.installation
         environment = event.environment?.name
         kinds = event.kinds
         classes =

@@ -52,10 +52,11 @@ enum EventText {
     private static func meaning(_ event: EventReply.Event, topic: String) -> String {
         let what =
             event.subject.map { "subject \($0) of \(event.app) has changed" }
+            ?? event.installation.map { "installation \($0) of \(event.app) is told" }
             ?? "every control of \(event.kinds.listed()) of \(event.app) is reloaded"
         var parts: [String] = []
         if let environment = event.environment { parts.append("in \(environment) alone") }
-        if event.subject != nil, !event.kinds.isEmpty {
+        if event.subject != nil || event.installation != nil, !event.kinds.isEmpty {
             parts.append("for kinds \(event.kinds.listed())")
         }
         if let classes = event.classes { parts.append("for classes \(classes.listed())") }
@@ -68,6 +69,12 @@ enum EventText {
     private static func summary(_ reply: EventReply, _ event: EventReply.Event) -> String {
         let all = reply.results.reduce(0) { $0.adding($1.entries) }
         let reached = reply.results.reduce(0) { $1.result == "push" ? $0.adding($1.entries) : $0 }
+        if all == 0, event.installation != nil {
+            return
+                "It has no token (outcome unmatched): no registration of \(event.app) has this "
+                + "installation in its key."
+        }
+        let shown = event.installation == nil ? "show it" : "are the installation's"
         if all == 0 {
             return
                 "Nobody shows it (outcome unmatched): no registration of \(event.app) names the "
@@ -75,7 +82,7 @@ enum EventText {
         }
         if event.expired {
             return "It expired at \(event.expiresAt.secondInUTC), so it reaches nobody; "
-                + "\(all) show it."
+                + "\(all) \(shown)."
         }
         // A token that is suppressed or another sender's, or whose pushes are dropped, is one that the
         // event is for.
@@ -84,10 +91,10 @@ enum EventText {
                 ["suppressed", "dropped", "otherSender"].contains($0.result)
             })
         {
-            return "It would be passed over (outcome passedOver): \(all) show it, but no token of "
+            return "It would be passed over (outcome passedOver): \(all) \(shown), but no token of "
                 + "its classes, kinds, environment or push type."
         }
-        return "It would reach \(reached) of \(all) that show it"
+        return "It would reach \(reached) of \(all) that \(shown)"
             + (reply.unseen == 0 ? "" : "; \(reply.unseen) more were not looked at") + "."
     }
 

@@ -85,13 +85,13 @@ extension Audience {
     /// as it was written.
     static func audited(
         _ read: consuming IndexTables, routing: RoutingTable, hashSeed: UInt64,
-        allowKindWide: Bool
+        furtherLists: FurtherLists
     ) throws(SnapshotFault) -> Audience {
         let (references, entries) = (read.references, read.entries)
         let kinds = read.tables.kinds.apps.map { [UInt32](repeating: 0, count: Int($0.fresh)) }
         let units = read.units
         var audience = Audience(
-            read.tables, routing: routing, hashSeed: hashSeed, allowKindWide: allowKindWide)
+            read.tables, routing: routing, hashSeed: hashSeed, furtherLists: furtherLists)
         // Each thread looks at the rows of its own tokens, which it counts down.
         let middle = UInt32(units.tokens.size / 2)
         var lower = RowAudit(isUpper: false, middle: middle, kinds)

@@ -74,7 +74,7 @@ extension Audience {
         var head = FieldWriter()
         stamp.write(to: &head)
         head.append(keySeed)
-        head.append(UInt16(allowsKindWide ? 1 : 0))
+        head.append(furtherLists.rawValue)
         IndexOutline(self).write(to: &head)
         head.append(notes)
         var output = ChecksummedOutput(sink)
@@ -100,7 +100,7 @@ package struct SnapshotReader: ~Copyable {
     /// What whoever wrote it has kept with it.
     package let notes: [UInt8]
     private let hashSeed: UInt64
-    private let allowsKindWide: Bool
+    private let furtherLists: FurtherLists
     private let outline: IndexOutline
     private var input: ChecksummedInput
 
@@ -124,7 +124,7 @@ package struct SnapshotReader: ~Copyable {
         var fields = FieldReader(head)
         let stamp = try SnapshotStamp(from: &fields)
         let hashSeed = try fields.uint64()
-        let allowsKindWide = try fields.uint16() == 1
+        let furtherLists = FurtherLists(rawValue: try fields.uint16())
         let outline = try IndexOutline(from: &fields)
         let notes = try fields.value(most: IndexSnapshot.notesBytesMax)
         guard fields.left == 0, UInt64(input.left) == outline.bytes else {
@@ -132,7 +132,7 @@ package struct SnapshotReader: ~Copyable {
         }
         self.stamp = stamp
         self.hashSeed = hashSeed
-        self.allowsKindWide = allowsKindWide
+        self.furtherLists = furtherLists
         self.outline = outline
         self.notes = notes
         self.input = input
@@ -162,15 +162,15 @@ package struct SnapshotReader: ~Copyable {
     ///
     /// - Parameter routing: that of the stamp's fingerprint.
     package consuming func audience(
-        routing: RoutingTable, allowKindWide: Bool
+        routing: RoutingTable, furtherLists: FurtherLists
     ) throws(SnapshotFault) -> Audience {
-        guard allowKindWide == allowsKindWide,
-            stamp.routing == SnapshotStamp.fingerprint(of: routing, allowKindWide: allowKindWide)
+        guard furtherLists == self.furtherLists,
+            stamp.routing == SnapshotStamp.fingerprint(of: routing, furtherLists: furtherLists)
         else { throw SnapshotFault("it was made with other apps, environments or settings") }
         let (hashSeed, outline) = (hashSeed, outline)
         let tables = try IndexTables(
             outline, seed: hashSeed, routing: routing, from: input)
         return try Audience.audited(
-            tables, routing: routing, hashSeed: hashSeed, allowKindWide: allowKindWide)
+            tables, routing: routing, hashSeed: hashSeed, furtherLists: furtherLists)
     }
 }

@@ -43,7 +43,7 @@ package struct SnapshotStamp: Equatable, Sendable {
 
     /// Identifies the apps, routes and settings with which records are applied, each with its number.
     package static func fingerprint(
-        of routing: RoutingTable, allowKindWide: Bool
+        of routing: RoutingTable, furtherLists: FurtherLists
     ) -> StableHash.Value {
         var fields = FieldWriter()
         fields.append(UInt32(routing.apps.count))
@@ -54,7 +54,7 @@ package struct SnapshotStamp: Equatable, Sendable {
             fields.append(route.tokenClass.rawValue)
             fields.append(route.apnsTopic)
         }
-        fields.append(UInt16(allowKindWide ? 1 : 0))
+        fields.append(furtherLists.rawValue)
         var hash = StableHash()
         fields.bytes.withUnsafeBytes { hash.combine($0) }
         return hash.finish()

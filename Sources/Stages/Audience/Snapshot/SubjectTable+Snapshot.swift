@@ -51,7 +51,7 @@ extension SubjectTable {
     /// forgotten, and subjects that only they needed are freed.
     ///
     /// - Parameter units: those of the rows are claimed.
-    /// - Returns: how many entries the lists have, those of kinds included.
+    /// - Returns: how many entries the lists have, those of kinds and installations included.
     mutating func audit(apps: Int, units: inout BlockMap) throws(SnapshotFault) -> Int {
         var blocks = lists.emptyMap
         var entries = 0
@@ -66,7 +66,7 @@ extension SubjectTable {
             }
             guard records.reaches(found.row, bytes: Self.headerBytes) else { throw Self.fault }
             let header = records[found.row, as: Header.self]
-            guard header.app < apps, header.count > 0 || header.hasCursor,
+            guard header.app.rawValue < apps, header.isSound, header.count > 0 || header.hasCursor,
                 header.sizeClass.rawValue <= Self.sizeClassMax,
                 Int(header.count) <= header.sizeClass.capacity,
                 records.claim(found.row, bytes: Self.headerBytes + header.length, in: &units),
