@@ -30,13 +30,13 @@ internal import Testing
     }
 
     private static func examplesOfThePage() throws -> String {
-        try #require(try configurationsOfThePage().first)
+        try #require(try configurationsOfThePage().first { $0.contains("shop.orders") })
     }
 
     @Test func `the examples of the page of events pass their own tests`() throws {
         let configurations = try Self.configurationsOfThePage()
         // One of each source, and those of the pages before.
-        #expect(configurations.count == 9)
+        #expect(configurations.count == 10)
         for configuration in configurations { #expect(try Self.failures(configuration) == []) }
     }
 
@@ -91,6 +91,10 @@ internal import Testing
             "push: {payload: {aps: {alert: \(String(repeating: "x", count: 5000))}}}",
             "push.payload: its constant parts have 50"
         ),
+        (
+            "installation: \"{/device}\"",
+            "installation: the binding has a subject too, and an event names one of the two"
+        ),
         ("kindsFrom: kind", "must be a field such as /order/id"),
         ("when: [{field: /status, changed: true}]", "say decode: debezium"),
     ])
@@ -111,6 +115,17 @@ internal import Testing
             error?.problems.contains { "\($0)".contains(words) && "\($0)".contains("orders") }
                 == true,
             "\(String(describing: error))")
+    }
+
+    @Test func `a binding that names installations needs lists of those`() throws {
+        let topic = #"kafka: {events: {codes: {installation: "{/device}"}}}"#
+        let error = #expect(throws: InvalidConfiguration.self) { try configuration(topic) }
+        #expect(
+            error?.problems.contains {
+                "\($0)".contains("installation") && "\($0)".contains("intake.allowInstallations")
+            } == true)
+        let allowed = try configuration(topic + "\nintake: {allowInstallations: true}")
+        #expect(allowed.kafka.events["codes"]?.installation != nil)
     }
 
     @Test func `conditions and templates can be variables, in one line of YAML`() throws {

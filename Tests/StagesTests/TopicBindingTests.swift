@@ -18,6 +18,36 @@ internal import Testing
         #expect(event.priority == nil)
     }
 
+    @Test func `a template makes the installation that a record is for`() throws {
+        var binding = TopicBinding(decode: .json)
+        binding.installation = try SubjectTemplate("{/device}")
+        #expect(binding.ownProblem == nil && !binding.holdsOwnEvents)
+        var settings = EventSettings()
+        let value = #"{"device":"6F1C"}"#
+        #expect(
+            refusal { _ = try decodeEvent(value, binding: binding, settings: settings) }
+                == .installationRefused)
+        settings.allowInstallations = true
+        let event = try decodeEvent(value, key: "k", binding: binding, settings: settings)
+        #expect(event.installation == "6F1C")
+        for (value, code) in [(#"{"device":"a/b"}"#, .invalidField), ("{}", .missingSubject)]
+            as [(String, UnreadableCode)]
+        {
+            #expect(
+                refusal { _ = try decodeEvent(value, binding: binding, settings: settings) } == code
+            )
+        }
+        var keyed = TopicBinding(decode: .key)
+        keyed.installation = try SubjectTemplate("{key}")
+        #expect(
+            try decodeEvent(nil, key: "6F1C", binding: keyed, settings: settings).installation
+                == "6F1C")
+        binding.subject = try SubjectTemplate("{key}")
+        #expect(binding.ownProblem == .installationAndSubject)
+        keyed.decode = .cloudevents
+        #expect(keyed.ownProblem == .noFields("installation"))
+    }
+
     @Test(arguments: [
         #"{}"#, #"{"id":null}"#, #"{"id":true}"#, #"{"id":1.5}"#, #"{"id":{}}"#, #"{"id":""}"#,
     ])

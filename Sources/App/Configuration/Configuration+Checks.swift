@@ -110,6 +110,12 @@ extension Configuration {
                     path, wrong: "has a mistake in \(problem.message)", remedy: "see docs/events.md"
                 )
             }
+            if binding.installation != nil, !intake.allowInstallations {
+                reader.report(
+                    path + ["installation"],
+                    wrong: "names installations, of which the index keeps no lists",
+                    remedy: "set intake.allowInstallations to true")
+            }
             let ttl = binding.ttl ?? min(planning.ttl, planning.payloadTTL)
             if binding.delay >= ttl {
                 reader.report(

@@ -125,6 +125,10 @@ extension TopicBinding {
                 "subjects", \.subjects,
                 .list(of: .subjectTemplate, countMax: TopicBinding.subjectsMax),
                 "Further subjects of the same record, made in the same way."),
+            .optional(
+                "installation", \.installation, .subjectTemplate,
+                "Instead of a subject: the installation that the record is for, made in the same way, "
+                    + "as in `{/deviceID}`. Needs `intake.allowInstallations`."),
             .value(
                 "when", \.conditions, .conditions,
                 "Only records that meet all of these are events, as in `{field: /status, equals: "

@@ -191,8 +191,20 @@ extension EventDecoder {
                 missing = missing ?? error
             }
         }
-        guard let event else { throw missing ?? .leftOut }
+        guard var event else { throw missing ?? .leftOut }
+        if bindings[record.binding].details.namesInstallation { try nameInstallation(of: &event) }
         return event
+    }
+
+    /// What the template has made is the installation that the event is for.
+    // Not inlined: hardly any binding names one.
+    @inline(never)
+    private func nameInstallation(of event: inout Event) throws(UnreadableRecord) {
+        guard RecordKey.isPart(event.subject) else {
+            throw .field("installation", RecordKey.partDemand)
+        }
+        try requireInstallations()
+        event.scope = .installation
     }
 
     private static func kinds(

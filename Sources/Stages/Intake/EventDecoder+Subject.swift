@@ -12,6 +12,7 @@ extension EventDecoder {
         ofUnreadable record: EventRecord, header: EventRecord.HeaderLookup
     ) -> [UInt8] {
         let record = withoutByteOrderMark(record) ?? record
+        if bindings[record.binding].details.namesInstallation { return [] }
         if let template = bindings[record.binding].templates.first {
             composer.begin()
             if let number = bindings[record.binding].fields {

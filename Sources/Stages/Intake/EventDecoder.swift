@@ -57,18 +57,19 @@ package struct EventDecoder: ~Copyable {
             /// See `TopicBinding.needsKey`.
             let needsKey: Bool
             let hasKeyConditions: Bool
+            /// Whether the template is that of an installation.
+            let namesInstallation: Bool
 
-            init(
-                deepFields: [FieldPath], optionalFields: [OptionalField],
-                unknownChanges: [RecordNote], hasTextKeys: Bool, needsKey: Bool,
-                hasKeyConditions: Bool
-            ) {
-                self.deepFields = deepFields
-                self.optionalFields = optionalFields
-                self.unknownChanges = unknownChanges
-                self.hasTextKeys = hasTextKeys
-                self.needsKey = needsKey
-                self.hasKeyConditions = hasKeyConditions
+            init(_ binding: TopicBinding) {
+                deepFields = binding.fields.filter {
+                    $0.version == .current && $0.pointer.steps.count > 1
+                }
+                optionalFields = Binding.optionalFields(of: binding)
+                unknownChanges = Binding.unknownChanges(of: binding)
+                hasTextKeys = binding.hasTextKeys
+                needsKey = binding.needsKey
+                hasKeyConditions = binding.hasKeyConditions
+                namesInstallation = binding.installation != nil
             }
         }
 
@@ -113,14 +114,7 @@ package struct EventDecoder: ~Copyable {
             Binding(
                 reading: Self.reading(of: binding), templates: binding.templates,
                 fields: fieldBindings.firstIndex(of: binding),
-                details: Binding.Details(
-                    deepFields: binding.fields.filter {
-                        $0.version == .current && $0.pointer.steps.count > 1
-                    },
-                    optionalFields: Binding.optionalFields(of: binding),
-                    unknownChanges: Binding.unknownChanges(of: binding),
-                    hasTextKeys: binding.hasTextKeys, needsKey: binding.needsKey,
-                    hasKeyConditions: binding.hasKeyConditions),
+                details: Binding.Details(binding),
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
@@ -178,7 +172,7 @@ package struct EventDecoder: ~Copyable {
         case .json, .key:
             !binding.fields.isEmpty || binding.hasFormat || binding.push.isSet
                 || binding.templates.contains { !$0.isKey }
-                || binding.templates.count > 1
+                || binding.templates.count > 1 || binding.installation != nil
                 ? .template : .key
         }
     }

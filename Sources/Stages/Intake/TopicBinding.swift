@@ -38,6 +38,8 @@ package struct TopicBinding: Sendable, Equatable {
     package var subject: SubjectTemplate?
     /// Further subjects of the same record.
     package var subjects: [SubjectTemplate] = []
+    /// How the installation is composed that an event is for, instead of a subject.
+    package var installation: SubjectTemplate?
     /// All must hold for a record to be an event.
     package var conditions: [RecordCondition] = []
     package var missing = Missing.deadLetter
@@ -77,8 +79,10 @@ package struct TopicBinding: Sendable, Equatable {
     /// Whether the topic's records are events of ours, so that a worker may write shards to it.
     package var holdsOwnEvents: Bool { decode == .json && templates.isEmpty }
 
-    /// The templates of all subjects.
-    package var templates: [SubjectTemplate] { (subject.map { [$0] } ?? []) + subjects }
+    /// The templates of all subjects, or of the installation.
+    package var templates: [SubjectTemplate] {
+        [installation, subject].compactMap(\.self) + subjects
+    }
 
     package static let subjectsMax = 16
 
@@ -180,6 +184,7 @@ package struct TopicBinding: Sendable, Equatable {
             return .pointerWithoutJSON(template.text)
         }
         if decode == .debezium, templates.isEmpty { return .noSubject }
+        if installation != nil, templates.count > 1 { return .installationAndSubject }
         if templates.count > Self.subjectsMax { return .tooManySubjects(templates.count) }
         if let key = fieldsKey, holdsOwnEvents || decode == .key || decode == .cloudevents {
             return .noFields(key)
@@ -235,6 +240,7 @@ extension TopicBinding {
     /// The first key that reads fields of the producer's record, if one is set.
     fileprivate var fieldsKey: String? {
         if !subjects.isEmpty, decode == .cloudevents { return "subjects" }
+        if installation != nil, decode == .cloudevents { return "installation" }
         if !conditions.isEmpty { return "when" }
         if kindsFrom != nil { return "kindsFrom" }
         if classesFrom != nil { return "classesFrom" }
@@ -249,6 +255,7 @@ package enum TopicBindingError: Error, Sendable, Equatable {
     case delayOutOfRange(Duration)
     case noSubject
     case tooManySubjects(Int)
+    case installationAndSubject
     case noFields(String)
     case noChange
     case noSubjectOfSchema
@@ -271,6 +278,9 @@ package enum TopicBindingError: Error, Sendable, Equatable {
             "subject: a change of a row names none; write one of its fields, as in order-{/id}"
         case .tooManySubjects(let count):
             "subjects: \(count) are more than the \(TopicBinding.subjectsMax) of one record"
+        case .installationAndSubject:
+            "installation: the binding has a subject too, and an event names one of the two: leave the "
+                + "other out"
         case .noFields(let key):
             "\(key): it is for records of the producer's own format, with decode: json and a subject "
                 + "template, or decode: debezium"
