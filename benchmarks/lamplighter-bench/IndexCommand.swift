@@ -202,7 +202,7 @@ struct IndexBench: ~Copyable {
         let routing = Town.routing()
         let stamp = SnapshotStamp(
             cluster: "bench", tables: [], asOf: WallTime(milliseconds: 1_795_000_000_000),
-            routing: SnapshotStamp.fingerprint(of: routing, allowKindWide: false),
+            routing: SnapshotStamp.fingerprint(of: routing, furtherLists: []),
             tombstonesLast: nil)
         let begun = ContinuousClock.now
         let written = try ReplacedFile(path: path)
@@ -218,7 +218,7 @@ struct IndexBench: ~Copyable {
             offset, buffer throws(SnapshotFault) in
             do { try file.read(at: offset, into: buffer) } catch { throw SnapshotFault("\(error)") }
         }
-        let loaded = try reader.audience(routing: routing, allowKindWide: false)
+        let loaded = try reader.audience(routing: routing, furtherLists: [])
         let ended = ContinuousClock.now
         guard loaded.statistics.subscriptions == statistics.subscriptions else {
             throw BenchError("the index that was loaded is another one")
