@@ -43,6 +43,7 @@ internal import Testing
             EventField.rows, ShardField.rows, RegistrationField.rows, TargetField.rows,
             ShowField.rows, SuppressionField.rows, DeferredField.rows, DeadLetterField.rows,
             LetterTargetField.rows, OriginalField.rows, HeaderField.rows, SourceField.rows,
+            OutcomeField.rows,
         ]
         for rows in tables {
             #expect(rows.count <= 24)
@@ -52,6 +53,8 @@ internal import Testing
     }
 
     private static let names = RecordFormat.all.map(\.name)
+    /// Nobody here reads outcomes.
+    private static let read = names.filter { $0 != "outcome" }
 
     private static func format(_ name: String) throws -> RecordFormat {
         try #require(RecordFormat.all.first { $0.name == name })
@@ -62,7 +65,9 @@ internal import Testing
         let format = try Self.format(name)
         let value = String(decoding: format.example.value, as: UTF8.self)
         #expect(try Self.judge(format.name).accepts(try JSON.parsed(value)))
-        #expect(RecordReading.problem(of: format.example, as: format) == nil)
+        if Self.read.contains(name) {
+            #expect(RecordReading.problem(of: format.example, as: format) == nil)
+        }
         #expect(RecordFormat.reference.contains(value))
     }
 
@@ -93,10 +98,12 @@ internal import Testing
             let document = probe.applied(to: members)
             let record = RecordReading.Record(
                 key: probe.key(of: format), value: Array(document.text.utf8))
-            let code = RecordReading.problem(of: record, as: format)
-            #expect(
-                probe.isFit == !FieldProbe.faults.contains(code),
-                "\(format.name), \(probe): the decoder says \(code?.rawValue ?? "nothing")")
+            if Self.read.contains(name) {
+                let code = RecordReading.problem(of: record, as: format)
+                #expect(
+                    probe.isFit == !FieldProbe.faults.contains(code),
+                    "\(format.name), \(probe): the decoder says \(code?.rawValue ?? "nothing")")
+            }
             #expect(
                 try judge.accepts(document) == probe.isFit, "\(format.name), \(probe): the schema")
             probed += 1

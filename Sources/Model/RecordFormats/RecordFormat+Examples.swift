@@ -88,6 +88,20 @@ extension RecordFormat {
             value: RestrictionEncoder.value(restriction))
     }
 
+    static var exampleOutcome: Example {
+        let tokenID = "8f53a2a3a5b1c9d0"
+        var record = OutcomeRecord(
+            at: exampleTime + .milliseconds(412), app: exampleApp, environment: .production,
+            tokenClass: .device, type: .alert, tokenID: tokenID,
+            apnsID: APNSID(high: 0x3C5E_9A10_77D2_8B41, low: 0x9F0E_6A3D_52C8_1B74),
+            outcome: .rejected)
+        (record.status, record.reason) = (400, "DeviceTokenNotForTopic")
+        (record.attempts, record.latency) = (1, .milliseconds(412))
+        record.subject = Array(exampleSubject.utf8)
+        (record.eventID, record.source) = (exampleEventID, exampleSource)
+        return Example(key: Array(tokenID.utf8), value: OutcomeEncoder.value(record))
+    }
+
     // MARK: Values of the examples
 
     package static var exampleApp: String { "com.example.Home" }

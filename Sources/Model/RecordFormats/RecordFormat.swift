@@ -33,6 +33,6 @@ package struct RecordFormat: Sendable {
     }
 
     package static var all: [RecordFormat] {
-        [.event, .registration, .suppression, .deferred, .deadLetter, .restriction]
+        [.event, .registration, .suppression, .deferred, .deadLetter, .restriction, .outcome]
     }
 }

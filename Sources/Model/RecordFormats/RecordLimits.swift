@@ -56,6 +56,8 @@
     @inlinable package static var partitions: ClosedRange<Int64> { 0...Int64(Int32.max) }
     /// Offsets, and counts of records.
     @inlinable package static var offsets: ClosedRange<Int64> { 0...Int64.max }
+    /// Milliseconds from an event to the end of its push.
+    @inlinable package static var latencies: ClosedRange<Int64> { 0...Int64.max }
     /// Further failures of which one letter tells.
     package static var repeats: ClosedRange<Int64> { 1...Int64.max }
 }
