@@ -23,6 +23,8 @@ package struct PipelineSettings: Sendable {
     package var canary: CanarySettings?
     /// Which events are traced; nil traces none.
     package var tracing: TraceSettings?
+    /// Whether pushes that end are noted, for the topic of outcomes.
+    package var notesEnds = false
     /// The names of the subscribed topics in their order, with which dead letters say where an
     /// event came from.
     package var eventTopics: [String] = []
@@ -122,6 +124,8 @@ package struct PipelineSettings: Sendable {
         /// What fails within this time of a dead letter that says the same is counted; zero writes a
         /// letter each time.
         package var deadLetterRepeatAfter = Duration.zero
+        /// Which of the accepted pushes are noted beside those that have failed.
+        package var outcomeSample = OutcomeSample(share: 0.01)
         package var events = EventSettings()
 
         package init() {}

@@ -165,7 +165,7 @@ internal import Testing
 
     // MARK: The log
 
-    private static let push = ShadowedPush(
+    private static let push = PushDescription(
         app: "com.example.Home", environment: .production, tokenClass: .control, type: .controls,
         token: [1, 2, 3], apnsID: APNSID(high: 0x0123_4567_89AB_8DEF, low: 1 << 63),
         collapseID: [], subject: Array("door \"7\"".utf8), eventID: "e-1",

@@ -80,6 +80,7 @@ extension Handover {
         }
         let fate = PushFate(
             of: outcome, isProbe: isProbe, isBelieved: isBelieved, state, now: now)
+        if state.ended.isOn { state.noteEnd(fate, outcome) }
         perform(fate, outcome, &state, &deferral, now: now)
         return fate
     }

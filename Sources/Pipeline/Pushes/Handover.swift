@@ -116,6 +116,7 @@ struct Handover: ~Copyable {
             return true
         }
         if state.canary.isFollowing { state.canaryEnded(slot, unsent: cause) }
+        if state.ended.isOn, let word = cause.word { state.noteUnsent(word, slot) }
         state.breakers.notSent(state.pushes.route(of: slot))
         state.end(slot, now: now)
         return false

@@ -5,6 +5,7 @@ internal import Audience
 internal import FlatMemory
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 /// A payload is for whoever shows a subject of its event, or for the tokens of its installation. A device token stays the same when another
 /// person signs in on the phone, so a payload that waits ends when its token shows none of these
@@ -36,6 +37,7 @@ extension PipelineState {
                 continue
             }
             count(.unsubscribed, slot)
+            if ended.isOn { noteUnsent(.unsubscribed, slot) }
             noteUnsubscribed(content, slot, now: now)
             endWaiting(slot, now: now)
         }

@@ -51,6 +51,8 @@ struct PipelineState: ~Copyable {
     var correlations = RecentCorrelations()
     /// The events that are traced.
     var traces: TraceBook
+    /// The pushes that have ended, for the topic of outcomes.
+    var ended: EndedPushes
     /// The operator's own events.
     var canary: Canary
     /// Which tokens another sender serves.
@@ -100,6 +102,7 @@ struct PipelineState: ~Copyable {
         payloadPushes = PayloadPushes(seed: settings.seed)
         origins = OriginTopics(settings.eventTopics)
         traces = TraceBook(settings.tracing, seed: settings.seed)
+        ended = EndedPushes(isOn: settings.notesEnds)
         canary = Canary(settings.canary, routing: routing)
         rollouts = Rollouts(apps: routing.apps.count)
         tally = PushTally(routing: routing)
@@ -254,6 +257,7 @@ struct PipelineState: ~Copyable {
             if pushes[slot].hasFollowUp {
                 endUnqueued(.unregistered, route, pushes.followUp(of: slot).type)
             }
+            if ended.isOn, pushes[slot].state != .inFlight { noteUnsent(.unregistered, slot) }
             if pushes.orphan(slot, &tracker) { tally.ended(.unregistered, route, type) }
         }
     }

@@ -128,6 +128,7 @@ extension DeferredPushes {
         let push = state.pushes[slot]
         if state.breakers.isDropping(push.route) {
             state.count(.dropped, slot)
+            if state.ended.isOn { state.noteUnsent(.dropped, slot) }
             if push.hasFollowUp {
                 state.endUnqueued(.dropped, push.route, state.pushes.followUp(of: slot).type)
             }

@@ -7,6 +7,7 @@ internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 /// Makes pushes of the rows of `deferred` whose time has come.
 extension DeferredPushes {
@@ -95,12 +96,12 @@ extension DeferredPushes {
         if content.isSent { return endUnsent(row, &state, now: now) }
         if content.push.expiresAt <= now.monotonic {
             if holdsBack(row, state, now: now) { return }
-            state.endUnqueued(.expired, route, content.push.type)
+            countEnd(.expired, of: row, &state)
             return endUnsent(row, &state, now: now)
         }
         if endIfSuperseded(row, &state) { return }
         if state.breakers.isDropping(route) {
-            state.endUnqueued(.dropped, route, content.push.type)
+            countEnd(.dropped, of: row, &state)
             return endUnsent(row, &state, now: now)
         }
         // Pushes to the row's token wait until then: the next row goes instead.
@@ -111,18 +112,18 @@ extension DeferredPushes {
         guard let token = known, state.audience.isRegistered(token) else {
             // Its registration may be on its way: another worker knew the token.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
-            state.endUnqueued(.unregistered, route, content.push.type)
+            countEnd(.unregistered, of: row, &state)
             return endUnsent(row, &state, now: now)
         }
         if state.audience.isSuppressed(token) {
-            state.endUnqueued(.suppressed, route, content.push.type)
+            countEnd(.suppressed, of: row, &state)
             return endUnsent(row, &state, now: now)
         }
         if !table.bodies.isOwed(content.push.body, where: { state.audience.mayShow(token, $0, $1) })
         {
             // So may the registration that shows the subject.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
-            state.endUnqueued(.unsubscribed, route, content.push.type)
+            countEnd(.unsubscribed, of: row, &state)
             state.noteUnsubscribed(content.push, to: table.tokenBytes(of: row), route, now: now)
             return endUnsent(row, &state, now: now)
         }
@@ -137,6 +138,15 @@ extension DeferredPushes {
             return
         }
         makePush(of: row, content, token: token, &state, now: now)
+    }
+
+    /// Counts the end of the row's push, before it ends.
+    func countEnd(_ word: OutcomeRecord.Word, of row: UInt32, _ state: inout PipelineState) {
+        let (route, content) = (table.route(of: row), table.content(of: row))
+        state.endUnqueued(word.outcome, route, content.push.type)
+        if state.ended.isOn {
+            state.noteUnsent(word, content, to: table.tokenBytes(of: row), route)
+        }
     }
 
     /// Makes a push of the row; the row's claim passes to it.
@@ -193,7 +203,7 @@ extension DeferredPushes {
             guard hasRoom(forRow: row, announces: false, state, now: now) else { continue }
             if !table.content(of: row).isSent {
                 if holdsBack(row, state, now: now) { continue }
-                state.endUnqueued(.expired, table.route(of: row), table.content(of: row).push.type)
+                countEnd(.expired, of: row, &state)
             }
             endUnsent(row, &state, now: now)
         }

@@ -302,7 +302,7 @@ struct DeferredPushes: ~Copyable {
         } else {
             // A replay reads the tombstones of earlier days.
             if record.isDropped, isActive, !table.content(of: row).isSent {
-                state.endUnqueued(.dropped, table.route(of: row), table.content(of: row).push.type)
+                countEnd(.dropped, of: row, &state)
             }
             if isActive, table.hasUnreadRewrites(row) {
                 // A rewrite comes behind this tombstone, and another one must end it.

@@ -28,7 +28,7 @@ struct Shadow {
     ) {
         for outcome in outcomes where outcome.kind == .answered {
             pushes += 1
-            log?.append(pipeline.shadowedPush(in: outcome.slot), at: now.wall)
+            log?.append(pipeline.description(ofHandedOver: outcome.slot), at: now.wall)
         }
     }
 

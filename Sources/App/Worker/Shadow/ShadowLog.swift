@@ -3,7 +3,6 @@
 
 internal import LinuxIO
 internal import Logging
-internal import OpenSSL
 internal import Pipeline
 internal import PushModel
 internal import Synchronization
@@ -43,7 +42,7 @@ final class ShadowLog: Sendable {
     /// How many lines are in the file, and how many are not, since the start.
     var counts: (written: Int, lost: Int) { state.withLock { ($0.written, $0.lost) } }
 
-    func append(_ push: ShadowedPush, at time: WallTime) {
+    func append(_ push: PushDescription, at time: WallTime) {
         let line = Self.line(push, at: time)
         state.withLock { state in
             guard state.lines.count + line.utf8.count < Self.waitingBytesMax else {
@@ -66,13 +65,10 @@ final class ShadowLog: Sendable {
     }
 
     /// The line of one push, without its end.
-    static func line(_ push: ShadowedPush, at time: WallTime) -> String {
+    static func line(_ push: PushDescription, at time: WallTime) -> String {
         var members: [(String, JSONText)] = [
             ("at", .string(time.rfc3339)),
-            (
-                "tokenID",
-                .string(Hexadecimal.encode(SHA256Digest.of(push.token).prefix(8)))
-            ),
+            ("tokenID", .string(push.tokenID)),
             ("app", .string(push.app)), ("environment", .string(push.environment.name)),
             ("class", .string(push.tokenClass.name)), ("type", .string(push.type.name)),
             ("apnsID", .string(push.apnsID.text)),
