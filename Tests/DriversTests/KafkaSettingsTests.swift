@@ -113,6 +113,23 @@ import Testing
         for (name, value) in produced { #expect(producer.value(of: name) == value) }
     }
 
+    @Test func `the producer of outcomes is bounded, whatever that of other records may do`()
+        throws
+    {
+        let settings = settings([
+            "queue.buffering.max.messages": "9000000", "message.timeout.ms": "0",
+            "linger.ms": "500", "compression.codec": "zstd",
+        ])
+        let producer = try settings.configuration(for: .outcomes)
+        let expected = [
+            "message.timeout.ms": "30000", "linger.ms": "100", "enable.idempotence": "false",
+            "queue.buffering.max.messages": "20000", "queue.buffering.max.kbytes": "16384",
+            "partitioner": "murmur2_random", "compression.codec": "zstd",
+        ]
+        for (name, value) in expected { #expect(producer.value(of: name) == value) }
+        try settings.validate()
+    }
+
     @Test func `a property goes before its default under either of its names`() throws {
         let producer = try settings([
             "compression.codec": "zstd", "delivery.timeout.ms": "60000",

@@ -108,12 +108,12 @@ package struct KafkaClientSettings: Sendable {
     var isStaticMember: Bool { properties["group.instance.id"] != nil }
 
     enum Role: CaseIterable {
-        case events, table, records, producer, admin, writeProbe
+        case events, table, records, producer, outcomes, admin, writeProbe
 
         var kind: Client.Kind {
             switch self {
             case .events, .table, .records, .admin: .consumer
-            case .producer, .writeProbe: .producer
+            case .producer, .outcomes, .writeProbe: .producer
             }
         }
     }
@@ -308,7 +308,7 @@ extension KafkaClientSettings.Role {
             values["fetch.message.max.bytes"] = "65536"
             values["queued.max.messages.kbytes"] = "4096"
             values["fetch.max.bytes"] = "4194304"
-        case .producer:
+        case .producer, .outcomes:
             values["compression.type"] = "lz4"
             values["linger.ms"] = "5"
             // The partitioner of Java's client, so that a key's records from all producers share a
@@ -341,7 +341,7 @@ extension KafkaClientSettings.Role {
                 // Nobody waits for one of its records: in larger batches they take less of everything.
                 "linger.ms": "50",
             ]
-        case .events, .records, .admin, .writeProbe: [:]
+        case .events, .records, .outcomes, .admin, .writeProbe: [:]
         }
     }
 
@@ -364,6 +364,14 @@ extension KafkaClientSettings.Role {
             ]
         case .producer:
             ["enable.idempotence": "true", "acks": "all"]
+        case .outcomes:
+            // Its records may be lost, so they take little memory. Without idempotence one that is
+            // given up holds up no other.
+            [
+                "enable.idempotence": "false", "acks": "all", "linger.ms": "100",
+                "message.timeout.ms": "30000", "queue.buffering.max.messages": "20000",
+                "queue.buffering.max.kbytes": "16384",
+            ]
         case .admin:
             // A request for a topic's metadata must not create it.
             ["allow.auto.create.topics": "false"]

@@ -30,13 +30,29 @@ package final class RecordProducer {
 
     /// - Parameter topics: the topics, which `produce` names by position; none for a producer that
     ///   writes nothing and needs no right to.
-    package init(
+    package convenience init(
         settings: KafkaClientSettings, topics: [String], logger: Logger
     ) throws(KafkaError) {
-        self.topics = topics
         // A client that writes nothing must not ask Kafka for what a producer needs.
-        client = try settings.client(
-            for: topics.isEmpty ? .writeProbe : .producer, logger: logger)
+        try self.init(
+            topics.isEmpty ? .writeProbe : .producer, settings, topics: topics, logger: logger)
+    }
+
+    /// Makes one for records that may be lost, apart from those of others: whatever becomes of its
+    /// topic takes neither memory nor time from a producer of records that must not be. It writes
+    /// each once or more, or gives it up after half a minute.
+    package convenience init(
+        settings: KafkaClientSettings, outcomes topic: String, logger: Logger
+    ) throws(KafkaError) {
+        try self.init(.outcomes, settings, topics: [topic], logger: logger)
+    }
+
+    private init(
+        _ role: KafkaClientSettings.Role, _ settings: KafkaClientSettings, topics: [String],
+        logger: Logger
+    ) throws(KafkaError) {
+        self.topics = topics
+        client = try settings.client(for: role, logger: logger)
         tokens = settings.tokens
         do throws(RdkafkaError) {
             var handles: [Topic] = []
