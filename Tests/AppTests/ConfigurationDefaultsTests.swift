@@ -38,6 +38,7 @@ import Testing
         ("delivery.guard.window", "10", "10000", "9", "10001"),
         ("delivery.guard.badShareMax", "0", "1", "-0.1", "1.01"),
         ("delivery.guard.suppressionsPerMinuteMax", "1", "1000000", "0", "1000001"),
+        ("delivery.outcomeSample", "0", "1", "-0.1", "1.01"),
         ("delivery.queuedMax", "1000", "10000000", "999", "10000001"),
         ("delivery.queuedBytesMax", "1MiB", "16GiB", "1023KiB", "17GiB"),
         ("delivery.deferredMax", "1000", "100000000", "999", "100000001"),
@@ -185,6 +186,7 @@ private let defaults = """
     delivery.guard.window: 200
     delivery.guard.badShareMax: 0.05
     delivery.guard.suppressionsPerMinuteMax: 1000
+    delivery.outcomeSample: 0.01
     delivery.queuedMax: 65536
     delivery.queuedBytesMax: 64MiB
     delivery.deferredMax: 1000000

@@ -28,6 +28,7 @@ internal import Testing
             "planning.spread": "90s", "planning.spreadAbove": 400, "planning.fanOutMax": 6000,
             "planning.restrictions": ["pause app=\(app)"],
             "planning.budget.thin": true, "delivery.attemptsMax": 4,
+            "delivery.outcomeSample": 0.25,
             "delivery.deferredMax": 3000, "delivery.backoffMin": "2s", "delivery.backoffMax": "30s",
             "delivery.cooldownMin": "4s", "delivery.cooldownMax": "50s",
             "delivery.shutdownTimeout": "40s", "delivery.guard.window": 321,

@@ -58,20 +58,25 @@ final class PlannerScript {
 
     /// - Parameters:
     ///   - yaml: more configuration.
+    ///   - outcomes: the topic of outcomes; nil for none.
     ///   - prepare: is called before the loop's clients connect.
-    init(_ yaml: String = "", prepare: (EmbeddedKafka) throws -> Void = { _ in }) throws {
+    init(
+        _ yaml: String = "", outcomes: String? = nil,
+        prepare: (EmbeddedKafka) throws -> Void = { _ in }
+    ) throws {
         let names = try Self.configured(yaml)
         topics =
             names.eventTopics + [names.deferredTopic] + names.tableTopics
-            + ["lamplighter.dead-letters"]
+            + ["lamplighter.dead-letters"] + (outcomes.map { [$0] } ?? [])
         let tables = names.tableTopics
         kafka = try EmbeddedKafka(
             topics: Dictionary(
                 topics.map { ($0, tables.contains($0) ? 1 : 2) }, uniquingKeysWith: { $1 }))
         // REBALANCE_IN_PROGRESS on JoinGroup: all rebalances are the script's.
         try kafka.perform(.fail(apiKey: 11, code: 27, count: 100_000))
-        let plan = try Self.configured(
-            yaml, ["LAMPLIGHTER_KAFKA_BOOTSTRAP": kafka.bootstrap])
+        var variables = ["LAMPLIGHTER_KAFKA_BOOTSTRAP": kafka.bootstrap]
+        variables["LAMPLIGHTER_KAFKA_TOPICS_OUTCOMES"] = outcomes
+        let plan = try Self.configured(yaml, variables)
         let quiet = Logger(label: "script") { _ in SwiftLogNoOpLogHandler() }
         producer = try RecordProducer(settings: plan.kafka, topics: topics, logger: quiet)
         slab = PushSlab(slots: plan.pipeline.slots)
@@ -93,6 +98,9 @@ final class PlannerScript {
             epoll: try PlannerLoop.makeEpoll(
                 port: ports[0], control: control, tables: reader, producer: own),
             logger: Logger(label: "planner") { _ in LineHandler(lines: lines) })
+        loop.outcomes = try outcomes.map {
+            OutcomeLog(try RecordProducer(settings: plan.kafka, outcomes: $0, logger: quiet))
+        }
     }
 
     private static func configured(

@@ -38,6 +38,7 @@ internal import Testing
             .rollout(
                 Rollout([Rollout.Step(percent: 10, from: status.at)], of: TokenClassSet(.device))),
             by: "anna", at: status.at)
+        status.outcomes = .init(topic: "outcomes", written: 9, noRoom: 1, refused: 2)
         status.shadow = .init(pushes: 9, deadLetters: 0, lines: 9, linesLost: 1)
         status.partitions = [
             WorkerStatus.Partition(topic: "lamplighter.events", partition: 0, lag: 5)

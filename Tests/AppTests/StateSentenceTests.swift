@@ -186,6 +186,9 @@ internal import Testing
         State(sentence: "3 lines of the shadow log are lost", severity: .warning) {
             $0.shadow = .init(pushes: 5, lines: 2, linesLost: 3)
         },
+        State(sentence: "Outcomes of pushes are not written", severity: .warning) {
+            $0.outcomes = .init(topic: "outcomes", trouble: .unanswered)
+        },
         State(sentence: "The worker has started without the restrictions") {
             $0.lacksRestrictions = true
         },

@@ -165,6 +165,7 @@ internal import Testing
         var whole = Self.full
         whole.pools[0].service = "broadcasts"
         whole.shadow = .init(pushes: 5000, deadLetters: 2, lines: 5000)
+        whole.outcomes = .init(topic: "outcomes", written: 9)
         let step = Rollout.Step(percent: 10, from: whole.at)
         whole.restrictions[.rollout(app: "com.example.Home")] = Restriction(
             .rollout(Rollout([step], of: TokenClassSet(.device))), by: "anna", at: whole.at)

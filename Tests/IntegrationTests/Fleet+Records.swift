@@ -53,6 +53,10 @@ extension Fleet {
         get throws { try TopicLog(topic: topics.deadLetters, bootstrap: bootstrap) }
     }
 
+    var outcomeLog: TopicLog {
+        get throws { try TopicLog(topic: topics.outcomes, bootstrap: bootstrap) }
+    }
+
     func log(of topic: FleetTopics.Written) throws -> TopicLog {
         try TopicLog(topic: topics[topic], bootstrap: bootstrap)
     }

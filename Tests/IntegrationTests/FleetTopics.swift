@@ -15,7 +15,9 @@ extension FleetTopics {
     static let partitionsEach: Int32 = 4
 
     static func ofTest() -> FleetTopics {
-        let names = Written.allCases.map { "\($0)" } + ["deferred", "dead-letters", "restrictions"]
+        let names =
+            Written.allCases.map { "\($0)" }
+            + ["deferred", "dead-letters", "restrictions", "outcomes"]
         return FleetTopics(
             prefix: "test-" + UUID().uuidString.prefix(8).lowercased(),
             partitions: names.map { ($0, Int(partitionsEach)) })
@@ -24,4 +26,5 @@ extension FleetTopics {
     subscript(topic: Written) -> String { name(of: "\(topic)") }
     var deferred: String { name(of: "deferred") }
     var deadLetters: String { name(of: "dead-letters") }
+    var outcomes: String { name(of: "outcomes") }
 }

@@ -37,6 +37,8 @@ struct TestPlan: Sendable {
     var repeatAfter = Duration.zero
     /// Whether each worker writes a canary each 10 s, the shortest period.
     var writesCanaries = false
+    /// Whether workers write an outcome for each push.
+    var writesOutcomes = false
     /// `queue.buffering.max.messages` of the workers' producers.
     var producerRecordsMax = 100_000
 
@@ -88,9 +90,11 @@ struct TestPlan: Sendable {
                 "{app: \(TestApp.home), valueSchema: avro, subject: \"order-{/orderId}\"}"
         }
         configuration.properties["queue.buffering.max.messages"] = "\(producerRecordsMax)"
+        if writesOutcomes { configuration.outcomes = configuration.topics.outcomes }
         configuration.registrationGrace = registrationGrace
         configuration.holdMax = holdMax
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
+        if writesOutcomes { configuration.delivery.append(("outcomeSample", "1")) }
         if let queuedMax { configuration.delivery.append(("queuedMax", "\(queuedMax)")) }
         if let shutdownTimeout {
             let seconds = shutdownTimeout.components.seconds

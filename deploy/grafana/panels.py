@@ -117,6 +117,10 @@ ROWS = [
         ("Dead letters", "timeseries", "short",
          [(increase("lamplighter_dead_letters_written_total", "reason"),
            "{{reason}}")], ""),
+        ("Outcomes", "timeseries", "ops",
+         [(per_second("lamplighter_outcomes_written_total"), "written"),
+          (per_second("lamplighter_outcomes_dropped_total", "reason"), "dropped, {{reason}}")],
+         "Records of ended pushes, where kafka.topics.outcomes names a topic. No push waits for them."),
     ]),
     ("APNs", [
         ("Round trip", "timeseries", "s",

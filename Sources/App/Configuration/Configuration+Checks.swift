@@ -59,12 +59,13 @@ extension Configuration {
     // MARK: Kafka
 
     private func checkTopics(_ reader: inout SettingReader) {
-        let own = [
+        var own = [
             ("registrations", kafka.topics.registrations),
             ("suppressions", kafka.topics.suppressions),
             ("deferred", kafka.topics.deferred), ("deadLetters", kafka.topics.deadLetters),
             ("restrictions", kafka.topics.restrictions),
         ]
+        if let outcomes = kafka.topics.outcomes { own.append(("outcomes", outcomes)) }
         for (index, (key, topic)) in own.enumerated() {
             let path = ["kafka", "topics", key]
             if let other = own[..<index].first(where: { $0.1 == topic }) {

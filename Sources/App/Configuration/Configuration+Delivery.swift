@@ -17,6 +17,8 @@ extension Configuration {
         package var cooldown = Backoff(least: .seconds(10), most: .seconds(900))
         package var tokenGuard = TokenGuard.Limits()
         package var shutdownTimeout: Duration = .seconds(25)
+        /// The share of the accepted pushes that `kafka.topics.outcomes` tells of.
+        package var outcomeSample = 0.01
         package var mode = Mode.send
         /// The file of what a shadow would have sent; nil for none.
         package var shadowLog: String?
@@ -38,6 +40,11 @@ extension Configuration.Delivery {
             .section(
                 "guard", \.tokenGuard, TokenGuard.Limits.keys,
                 "When an answer is believed of a token."),
+            .value(
+                "outcomeSample", \.outcomeSample, .fraction(0...1),
+                "The share of accepted pushes that are written to `kafka.topics.outcomes`, beside all "
+                    + "that have failed. The `apns-id` decides which, so that all workers choose alike."
+            ).live,
         ] + bounds + waits + shadowKeys
     }
 

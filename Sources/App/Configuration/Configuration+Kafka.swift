@@ -43,6 +43,8 @@ extension Configuration.Kafka {
         package var suppressions = "lamplighter.suppressions"
         package var deferred = "lamplighter.deferred"
         package var deadLetters = "lamplighter.dead-letters"
+        /// Nil writes no outcomes.
+        package var outcomes: String?
         package var restrictions = "lamplighter.restrictions"
     }
 

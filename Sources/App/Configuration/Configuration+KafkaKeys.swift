@@ -91,6 +91,11 @@ extension Configuration.Kafka.Topics {
                 "suppressions", \.suppressions, topic, "The topic of suppressions; compacted."),
             .value("deferred", \.deferred, topic, "The topic of deferred pushes; compacted."),
             .value("deadLetters", \.deadLetters, topic, "The topic of dead letters."),
+            .optional(
+                "outcomes", \.outcomes, topic,
+                "A topic for a record of each push that has failed, and of a sample of the others "
+                    + "(`delivery.outcomeSample`). Without it none is written. See "
+                    + "docs/operations.md."),
             .value(
                 "restrictions", \.restrictions, topic,
                 "The topic of what operators pause, drop and limit; compacted."),

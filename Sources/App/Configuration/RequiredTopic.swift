@@ -21,15 +21,23 @@ package struct RequiredTopic: Sendable {
     var tombstonesLast: Duration?
 
     package static func all(_ kafka: Configuration.Kafka) -> [RequiredTopic] {
-        kafka.events.keys.sorted().map {
+        var topics = kafka.events.keys.sorted().map {
             RequiredTopic(
                 name: $0, cleanupPolicy: "delete",
                 otherwise: "drops events if a later one has the same key")
-        } + compacted(kafka) + [
+        }
+        topics += compacted(kafka)
+        topics.append(
             RequiredTopic(
                 name: kafka.topics.deadLetters, cleanupPolicy: "delete",
-                otherwise: "drops dead letters if a later one has the same subject")
-        ]
+                otherwise: "drops dead letters if a later one has the same subject"))
+        if let name = kafka.topics.outcomes {
+            topics.append(
+                RequiredTopic(
+                    name: name, cleanupPolicy: "delete",
+                    otherwise: "drops outcomes if a later one has the same token"))
+        }
+        return topics
     }
 
     /// Those that this configuration's workers need: a shadow writes no records, and reads none that
@@ -47,7 +55,9 @@ package struct RequiredTopic: Sendable {
     ) -> [RequiredTopic] {
         guard configuration.delivery.mode == .shadow else { return topics }
         let names = configuration.kafka.topics
-        return topics.filter { ![names.deferred, names.deadLetters].contains($0.name) }
+        return topics.filter {
+            ![names.deferred, names.deadLetters, names.outcomes].contains($0.name)
+        }
     }
 
     /// Those whose records are in effect until another one has the same key. Without compaction alone

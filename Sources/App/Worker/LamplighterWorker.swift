@@ -210,6 +210,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 port: ports[0], control: control, tables: tables, producer: producer),
             logger: logger)
         loop.shadow?.log = try shadowLog(configuration.delivery)
+        loop.outcomes = try outcomeLog()
         loop.snapshots = start.use
         if let index = start.takeIndex() { loop.pipeline.begin(with: index) }
         // In an orderly stop the planner waits until each thread has left its port.
@@ -244,6 +245,17 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             throw ServiceFailure.configuration(
                 "delivery.shadowLog: \(path) cannot be written (\(error)): name a file in a folder that "
                     + "this user may write to, and of which no other worker has the same")
+        }
+    }
+
+    /// Nil where no topic is configured. Whether that exists does not matter: it must not stop pushes.
+    private func outcomeLog() throws -> OutcomeLog? {
+        guard let topic = plan.outcomesTopic else { return nil }
+        do throws(KafkaError) {
+            return OutcomeLog(
+                try RecordProducer(settings: plan.kafka, outcomes: topic, logger: logger))
+        } catch {
+            throw ServiceFailure.kafka(error)
         }
     }
 

@@ -6,7 +6,6 @@ package import Configuration
 internal import Delivery
 package import Intake
 package import KafkaLog
-internal import OpenSSL
 package import Pipeline
 package import PushModel
 
@@ -33,6 +32,8 @@ package struct WorkerPlan: Sendable {
     package var producedTopics: [String]
     /// The partitions of each of `producedTopics`; empty where Kafka has not said.
     var producedPartitions: [Int] = []
+    /// The topic of outcomes; nil where none are written.
+    package var outcomesTopic: String?
     package var pipeline = PipelineSettings()
     /// Whether nothing is sent, nor written to a topic.
     package let isShadow: Bool
@@ -140,11 +141,14 @@ package struct WorkerPlan: Sendable {
             return "\(endpoint.host):\(endpoint.port)"
         }
         pipeline = PipelineSettings(configuration, eventTopics: eventTopics)
+        outcomesTopic = topics.outcomes
+        pipeline.notesEnds = outcomesTopic != nil
         if isShadow { writeNothing() }
     }
 
     private mutating func writeNothing() {
         producedTopics = []
+        (outcomesTopic, pipeline.notesEnds) = (nil, false)
         (shardBinding, canaryBinding, pipeline.canary) = (nil, nil, nil)
     }
 
@@ -243,7 +247,7 @@ extension PipelineSettings {
         live = Live(configuration)
         if configuration.otlp.endpoint != nil {
             tracing = TraceSettings(ratio: configuration.otlp.sampling) { token in
-                Hexadecimal.encode(SHA256Digest.of(Array(token)).prefix(8))
+                PushDescription.tokenID(of: Array(token))
             }
         }
         if let every = configuration.canary.every {
@@ -277,6 +281,7 @@ extension PipelineSettings.Live {
         wire = planning.wire
         deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
         deadLetterRepeatAfter = configuration.deadLetters.repeatAfter
+        outcomeSample = OutcomeSample(share: delivery.outcomeSample)
         events.changeTTL = planning.ttl
         events.payloadTTL = planning.payloadTTL
         events.allowKindWide = configuration.intake.allowKindWide

@@ -13,13 +13,15 @@ struct NeededRights {
     let write: [String]
     /// The topic for shards, to which WRITE is optional; nil if there is none.
     let shards: String?
+    /// The topic of outcomes, to which WRITE is optional too; nil if there is none.
+    let outcomes: String?
 
     init(_ configuration: Configuration) {
         let plan = WorkerPlan(configuration)
         group = configuration.kafka.group
         guard !plan.isShadow else {
             read = plan.eventTopics + plan.tableTopics
-            (write, shards) = ([], nil)
+            (write, shards, outcomes) = ([], nil, nil)
             return
         }
         read = plan.eventTopics + plan.tableTopics + [plan.deferredTopic]
@@ -30,6 +32,7 @@ struct NeededRights {
         let canaries = plan.canaryTopic
         write = [produced[0], produced[2], produced[1]] + (canaries.map { [$0] } ?? [])
         shards = produced.dropFirst(3).first { $0 != canaries }
+        outcomes = plan.outcomesTopic
     }
 
     struct Finding {
@@ -52,7 +55,7 @@ struct NeededRights {
             judge(
                 [group: try probe.group(readable[0])], [group], "READ", of: "group", &finding)
         }
-        let writable = there(write + [shards].compactMap { $0 })
+        let writable = there(write + [shards, outcomes].compactMap { $0 })
         if !writable.isEmpty {
             judge(try probe.writing(writable), writable, "WRITE", &finding)
         }
@@ -70,6 +73,10 @@ struct NeededRights {
                 finding.warnings.append(
                     "Kafka does not allow this user WRITE on topic '\(name)': an event of more than "
                         + "planning.splitAbove tokens is sent by one worker alone")
+            case .refused where name == outcomes:
+                finding.warnings.append(
+                    "Kafka does not allow this user WRITE on topic '\(name)': outcomes of pushes are "
+                        + "dropped, and pushes go on")
             case .refused:
                 finding.problems.append(
                     "Kafka does not allow this user \(right) on \(kind) '\(name)', which a worker "

@@ -41,6 +41,8 @@ package struct WorkerConfiguration: Sendable {
     package let topics: FleetTopics
     /// The event topics with their bindings in YAML, such as `{decode: json}`.
     package var events: [(topic: String, binding: String)]
+    /// The topic of outcomes; nil for none.
+    package var outcomes: String?
     package var credentials: [Credential] = []
     /// Those of the simulator, which answers to pushes, broadcasts and requests about channels alike.
     package var endpoints: [Endpoint] = []
@@ -120,6 +122,7 @@ package struct WorkerConfiguration: Sendable {
             deferred: \(topics.name(of: "deferred"))
             deadLetters: \(topics.name(of: "dead-letters"))
             restrictions: \(topics.name(of: "restrictions"))
+        \(lines(outcomes.map { [("outcomes", $0)] } ?? [], indent: 4))
           events:
         \(lines(events.map { ($0.topic, $0.binding) }, indent: 4))
           properties:

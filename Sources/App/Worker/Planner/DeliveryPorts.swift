@@ -55,10 +55,10 @@ struct DeliveryPorts: ~Copyable {
         var isMore = false
         for (number, port) in all.enumerated() {
             let count = port.collect(into: outcomes)
-            if shadow != nil {
-                // Before the pipeline forgets the pushes.
-                shadow!.note(UnsafeBufferPointer(rebasing: outcomes[..<count]), pipeline, now: now)
-            }
+            let batch = UnsafeBufferPointer(rebasing: outcomes[..<count])
+            // Before the pipeline forgets the pushes.
+            if shadow != nil { shadow!.note(batch, pipeline, now: now) }
+            if pipeline.notesEnds { pipeline.noteAcceptances(batch) }
             for index in 0..<count {
                 let outcome = outcomes[index]
                 if case .answered = outcome.kind {

@@ -205,6 +205,7 @@ extension PlannerLoop {
         tables.watch(now: now)
         reports.tables.report(tables.lags(now: now), topics: tables.topics, logger: logger)
         reports.watch.report(records.troubled(pipeline, plan, now: now), now: now, logger: logger)
+        outcomes?.report(now: now, logger: logger)
         if let consumer {
             consumer.watchTransactions(now: now)
             consumer.watchPartitions(now: now)
@@ -224,7 +225,7 @@ extension PlannerLoop {
         reports.held.report(heldPartitions(now: now), now: now, logger: logger)
         watchClock(now: now)
         for warning in tables.takeWarnings() + records.producer.takeWarnings()
-            + (readers.rereader?.takeWarnings() ?? [])
+            + (readers.rereader?.takeWarnings() ?? []) + (outcomes?.takeWarnings() ?? [])
         {
             logger.warning(
                 "Kafka's client warns",

@@ -187,6 +187,7 @@ extension PlannerLoop {
         StopWatch.limit(WorkerPlan.stopLimit(plan.live.shutdownTimeout))
         waits.schemas?.stop()
         for step in ClosingStep.allCases { take(step, of: end, now: now) }
+        if outcomes != nil { closeOutcomes(now: now) }
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
         StopWatch.note("writing to the log")

@@ -32,6 +32,8 @@ struct PlannerLoop: ~Copyable {
     var reports = PlannerReports()
     /// What takes the place of APNs and of the topics that are written to; nil where pushes are sent.
     var shadow: Shadow?
+    /// Writes how pushes ended; nil where nobody wants to know.
+    var outcomes: OutcomeLog?
     /// Where the index is kept; nil for nowhere.
     var snapshots: SnapshotUse?
     let control: WorkerControl
@@ -135,6 +137,7 @@ struct PlannerLoop: ~Copyable {
             if shadow != nil { return takeShadowRecords(now: now) }
             produceRecords(now: now)
             writeCanary(now: now)
+            if outcomes != nil { writeOutcomes(now: now) }
         case .offsets: if lifecycle.schedule.isCommitDue(now) { commitOffsets(now: now) }
         case .watch:
             if reports.watch.mustReportBreakers(opened: pipeline.breakersOpened, now: now.monotonic)

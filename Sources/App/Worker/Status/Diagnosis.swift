@@ -26,6 +26,7 @@ struct Diagnosis {
         checkDeferred()
         checkCanary()
         checkShadow()
+        checkOutcomes()
         checkClock()
         checkRestrictions()
         checkWithheldEvents()

@@ -28,6 +28,7 @@ extension PlannerLoop {
         status.clockDoubt = clockDoubt(now: now)
         status.canary = canaryStatus(now: now)
         status.shadow = shadowStatus
+        status.outcomes = outcomes?.status(now: now)
         status.renameShadowed()
         status.holdMax = max(
             plan.pipeline.holdMax, plan.pipeline.registrationGrace, plan.pipeline.spread)

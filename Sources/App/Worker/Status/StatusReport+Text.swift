@@ -23,6 +23,7 @@ extension StatusReport {
         rows += pools.map { ("pool", $0.text) }
         rows += breakers.flatMap(\.rows)
         rows += topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
+        rows += outcomes.map { [("outcomes", $0.text)] } ?? []
         rows += unmatched.map { ("unmatched", $0.text) }
         rows += (passedOver ?? []).map { ("passed over", $0.text) }
         rows += setAside.map { ("set aside", $0.text) }

@@ -45,6 +45,7 @@ extension StatusReport {
         demand = status.demand
         canary = status.canary.map(Canary.init)
         shadow = status.shadow
+        outcomes = status.outcomes
         pushes = status.pushes
     }
 

@@ -50,6 +50,8 @@ package struct StatusReport: Codable, Sendable {
     package var canary: Canary?
     /// Nil where pushes are sent.
     package var shadow: WorkerStatus.Shadow?
+    /// Nil where no outcomes are written.
+    package var outcomes: WorkerStatus.Outcomes?
 
     /// What the worker is to its consumer group.
     package enum Membership: String, Codable, Sendable {

@@ -24,8 +24,8 @@ package enum WorkerMetrics {
     /// In the order of docs/metrics.md, which has a part for each.
     static let groups: [(title: String, metrics: [Metric])] = [
         ("The process", process), ("The index", index), ("Kafka", log),
-        ("Events and pushes", pushes), ("Shadow", shadow), ("Delivery", delivery),
-        ("OpenTelemetry", export),
+        ("Events and pushes", pushes), ("Shadow", shadow), ("Outcomes", outcomes),
+        ("Delivery", delivery), ("OpenTelemetry", export),
     ]
 
     // MARK: Kinds of metrics

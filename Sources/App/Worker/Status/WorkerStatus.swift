@@ -100,6 +100,8 @@ package struct WorkerStatus: Sendable {
     var canary: CanaryStatus?
     /// What would have been sent and written; nil where it is.
     var shadow: Shadow?
+    /// What was written of the ends of pushes; nil where nothing is.
+    var outcomes: Outcomes?
     /// What is kept from ending since the worker's clock may be ahead.
     var clockDoubt = ClockDoubt()
     /// How long an event that nothing delays may hold its offset: the longest wait of a push, or
