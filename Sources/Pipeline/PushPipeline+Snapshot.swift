@@ -50,15 +50,15 @@ extension PushPipeline {
     /// About the bytes that the index takes in a file.
     package var indexFileBytes: Int { state.audience.snapshotBytes }
 
-    /// How many suppressions of its own the worker has written and Kafka has not acknowledged. The index knows of
-    /// them, and the topic may never: a file of it would keep tokens from pushes that nobody else leaves out, and
-    /// that nobody could lift.
-    package var unacknowledgedSuppressions: Int {
-        state.outbox.tickets.usage(of: .suppressions).count
+    /// How many suppressions of its own the worker has written that Kafka has not acknowledged, or has refused
+    /// for good. The index knows of them, and the topic may never: a file of it would keep tokens from pushes
+    /// that nobody else leaves out, and that nobody could lift.
+    package var suppressionsNotInTopic: Int {
+        state.outbox.tickets.usage(of: .suppressions).count + state.outbox.abandonedSuppressions
     }
 
     /// Writes the index to a file, which is to say what the topics say: not while there are
-    /// `unacknowledgedSuppressions`. It takes a second for a gigabyte and more, so not while pushes are
+    /// `suppressionsNotInTopic`. It takes a second for a gigabyte and more, so not while pushes are
     /// sent.
     ///
     /// - Parameter sink: takes at most a mebibyte at a time.

@@ -4,6 +4,7 @@
 import Logging
 import PushModel
 import Testing
+import Worker
 
 @testable import FleetKit
 @testable import lamplighter

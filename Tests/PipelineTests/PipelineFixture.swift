@@ -205,7 +205,7 @@ final class PipelineFixture {
 
     // Read through the fixture, since `#expect` cannot look into a noncopyable value.
     var counters: Counters { pipeline.counters }
-    var unacknowledged: Int { pipeline.unacknowledgedSuppressions }
+    var suppressionsNotInTopic: Int { pipeline.suppressionsNotInTopic }
     static var orderBytesPerKey: Int { PayloadOrder.bytesPerKey }
     var isIdle: Bool { pipeline.isIdle }
     var load: PushPipeline.Load { pipeline.load }

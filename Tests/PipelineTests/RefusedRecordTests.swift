@@ -26,14 +26,21 @@ internal import Testing
 
     /// The index knows of it at once. A file of the index is to say no more than the topics.
     @Test func `a suppression keeps the index from being written until Kafka has it`() {
-        #expect(pipeline.unacknowledged == 0)
+        #expect(pipeline.suppressionsNotInTopic == 0)
         die()
         let produced = pipeline.takeRecords()
-        #expect(pipeline.unacknowledged == 1)
+        #expect(pipeline.suppressionsNotInTopic == 1)
         pipeline.pipeline.refused(produced[0].ticket)
-        #expect(pipeline.unacknowledged == 1)
+        #expect(pipeline.suppressionsNotInTopic == 1)
         pipeline.acknowledge(pipeline.takeRecords())
-        #expect(pipeline.unacknowledged == 0)
+        #expect(pipeline.suppressionsNotInTopic == 0)
+    }
+
+    @Test func `a suppression that Kafka will never take keeps the index from being written`() {
+        die()
+        pipeline.pipeline.tooLarge(pipeline.takeRecords()[0].ticket)
+        #expect(pipeline.takeRecords().isEmpty)
+        #expect(pipeline.suppressionsNotInTopic == 1)
     }
 
     @Test func `a refused suppression is not produced again behind a later one of its token`() {

@@ -83,7 +83,7 @@ extension Simulation {
 
     /// A worker's index becomes a file with which any worker may begin.
     mutating func keepIndex(_ number: Int) throws(SimulationFailure) {
-        guard workers[number]!.pipeline.unacknowledgedSuppressions == 0 else { return }
+        guard workers[number]!.pipeline.suppressionsNotInTopic == 0 else { return }
         snapshots.append(try SimulatedSnapshot(workers[number]!, kafka))
         guard snapshots.count > 4 else { return }
         snapshots.remove(at: Int(snapshotDice.next(below: UInt64(snapshots.count))))

@@ -25,13 +25,13 @@ class Registrars(Processes):
     PARTITIONS = 8
     SESSION_MS = 6000
 
-    def __init__(self, apps="*"):
+    def __init__(self, apps="*", partitions=None):
         super().__init__()
         self.ports, self.healths = {}, {}
         self.start(
             "kafka", "lamplighter-lab", "simulate", "kafka", "--bootstrap-file", self.folder / "bootstrap",
             "--topics", ",".join([
-                f"lamplighter.registrations:{self.PARTITIONS}", "lamplighter.events:4",
+                f"lamplighter.registrations:{partitions or self.PARTITIONS}", "lamplighter.events:4",
                 "lamplighter.suppressions:2", "lamplighter.deferred:2", "lamplighter.dead-letters:1",
                 "lamplighter.restrictions:1"]))
         self.bootstrap = self.wait_for("Kafka", lambda: self.printed("bootstrap").strip())

@@ -18,6 +18,8 @@ from registrars import (
 
 # Rows of the old sender's table; make check-moving has a million.
 ROWS = int(os.environ.get("MOVING_ROWS") or 4000)
+# The embedded Kafka forgets what is beyond 5 MiB of a partition, some 50,000 of them.
+ROWS_OF_A_PARTITION = 25_000
 EVENTS, EVENTS_PER_SECOND = "lamplighter.events", 30
 # Events of each phase, each of another row.
 SHADOWED, BETWEEN = 400, 300
@@ -77,7 +79,7 @@ class Move(unittest.TestCase):
     """An old sender with a table and a log, Kafka, APNs, and Lamplighter beside it"""
 
     def setUp(self):
-        self.registrars = registrars = Registrars()
+        self.registrars = registrars = Registrars(partitions=max(Registrars.PARTITIONS, ROWS // ROWS_OF_A_PARTITION))
         self.addCleanup(registrars.close)
         self.folder = registrars.folder
         self.address = registrars.start_apns("--log", self.folder / "answers")

@@ -27,6 +27,8 @@ struct Outbox: ~Copyable {
     var written: [LetterKind: Int] = [:]
     /// What the letters were written for.
     var failures = FailureSamples()
+    /// Suppressions that Kafka will never take: the index goes by them, and no topic has them.
+    fileprivate(set) var abandonedSuppressions = 0
     /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are
     /// gone.
     fileprivate var refusedShards: [UInt64] = []
@@ -194,6 +196,7 @@ extension PipelineState {
             outbox.records.append(record)
         } else {
             counters.recordsAbandoned += 1
+            if topic == .suppressions { outbox.abandonedSuppressions += 1 }
             outbox.acknowledged(ticket, &tracker)
         }
         return nil
