@@ -164,7 +164,7 @@ internal import Testing
             #expect(setting.unfilled().isEmpty == isOfRecords, "\(path)")
             found += isOfRecords ? 1 : 0
         }
-        #expect(found == 6)
+        #expect(found == 7)
     }
 
     @Test func `a variable may give what looks like one, and a template may be one`() throws {

@@ -56,10 +56,13 @@ struct AudienceModel {
     ) {
         let before = holders()
         var shown: [Shown: Bool] = [:]
+        var lifted: Set<Token> = []
         for row in rows {
             let route = AudienceFixture.route(app, row.tokenClass, environment)
             let token = Token(route: route, name: row.token)
+            let wasSuppressed = isSuppressed(token)
             registeredAt[token] = max(registeredAt[token] ?? .min, time)
+            if wasSuppressed, !isSuppressed(token) { lifted.insert(token) }
             for name in names(of: row, token, key: key) {
                 shown[name] = shown[name] == true || row.hearsChanges
             }
@@ -68,7 +71,10 @@ struct AudienceModel {
         snapshots[key] = shown.isEmpty ? nil : Snapshot(app: app, rows: shown)
         subscribed = [:]
         for (name, hears) in shown where name.subject != "" {
-            if old[name] == nil || (hears && old[name] == false) { subscribed[name] = 1 }
+            // What a token shows still, it was sent nothing of while it was suppressed.
+            if old[name] == nil || (hears && old[name] == false) || lifted.contains(name.token) {
+                subscribed[name] = 1
+            }
         }
         removed = Set(before.keys).subtracting(holders().keys)
         for token in removed { registeredAt[token] = nil }

@@ -43,7 +43,9 @@ extension Setting {
         guard path.starts(with: ["kafka", "events"]) else { return false }
         // The topic's name comes next, whatever it is.
         let key = path.dropFirst(3)
-        return [["subject"], ["subjects"], ["when"], ["push", "payload"], ["push", "collapseID"]]
-            .contains { key.starts(with: $0) }
+        return [
+            ["subject"], ["subjects"], ["installation"], ["when"], ["push", "payload"],
+            ["push", "collapseID"],
+        ].contains { key.starts(with: $0) }
     }
 }
