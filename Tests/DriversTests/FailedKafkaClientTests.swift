@@ -16,15 +16,16 @@ import Testing
         // CLUSTER_AUTHORIZATION_FAILED on InitProducerId: this user may not write each record once.
         try fixture.kafka.perform(.fail(apiKey: 22, code: 31, count: 1000))
         let producer = try fixture.producer(["suppressions"])
-        #expect(producer.fatalError == nil)
-        #expect(producer.produce(topic: 0, key: nil, value: nil, ticket: 7) == .accepted)
+        // On a slow machine it has failed by now.
+        let isAccepted =
+            producer.produce(topic: 0, key: nil, value: nil, ticket: 7) == .accepted
         var reported: [UInt64: ErrorCode?] = [:]
         try await waitUntil("the end of the producer") {
             producer.poll(now: .current) { ticket, error in reported[ticket] = error }
-            return producer.fatalError != nil && !reported.isEmpty
+            return producer.fatalError != nil && (!isAccepted || !reported.isEmpty)
         }
         #expect(producer.fatalError?.code.name == "CLUSTER_AUTHORIZATION_FAILED")
-        #expect(reported.keys.elementsEqual([7]) && reported[7] != .some(nil))
+        #expect(reported.keys.elementsEqual(isAccepted ? [7] : []) && reported[7] != .some(nil))
         guard case .failed = producer.produce(topic: 0, key: nil, value: nil, ticket: 8) else {
             Issue.record("a producer that has failed accepts a record")
             return
