@@ -50,21 +50,32 @@ extension PushPipeline {
     /// About the bytes that the index takes in a file.
     package var indexFileBytes: Int { state.audience.snapshotBytes }
 
-    /// How many suppressions of its own the worker has written that Kafka has not acknowledged, or has refused
-    /// for good. The index knows of them, and the topic may never: a file of it would keep tokens from pushes
-    /// that nobody else leaves out, and that nobody could lift.
-    package var suppressionsNotInTopic: Int {
-        state.outbox.tickets.usage(of: .suppressions).count + state.outbox.abandonedSuppressions
+    /// The index knows of the worker's own suppressions before the topic does, which may never know of
+    /// them. A file of it would keep tokens from pushes that no other worker leaves out, and nobody
+    /// could lift that.
+    private var suppressionsFault: SnapshotFault? {
+        let waiting = state.outbox.tickets.usage(of: .suppressions).count
+        let refused = state.outbox.suppressionsGivenUp
+        if refused > 0 {
+            return SnapshotFault(
+                "Kafka has refused \(refused.counted("suppression")) for good, of which the index "
+                    + "knows")
+        }
+        guard waiting > 0 else { return nil }
+        return SnapshotFault(
+            "Kafka has not acknowledged \(waiting.counted("suppression")), of which the index "
+                + "knows")
     }
 
-    /// Writes the index to a file, which is to say what the topics say: not while there are
-    /// `suppressionsNotInTopic`. It takes a second for a gigabyte and more, so not while pushes are
+    /// Writes the index to a file, which is to say what the topics say: it throws where they do not
+    /// have all suppressions. It takes a second for a gigabyte and more, so not while pushes are
     /// sent.
     ///
     /// - Parameter sink: takes at most a mebibyte at a time.
     package mutating func writeIndex(
         _ stamp: SnapshotStamp, to sink: @escaping ChecksummedOutput.Sink
     ) throws(SnapshotFault) {
+        if let suppressionsFault { throw suppressionsFault }
         state.audience.reclaimRemoved()
         try state.audience.write(stamp, notes: index.handlers.notes, to: sink)
     }

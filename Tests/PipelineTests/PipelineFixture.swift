@@ -4,6 +4,7 @@
 internal import Audience
 internal import Deferral
 internal import Delivery
+internal import FlatMemory
 internal import Intake
 internal import Ledger
 internal import Planning
@@ -205,7 +206,18 @@ final class PipelineFixture {
 
     // Read through the fixture, since `#expect` cannot look into a noncopyable value.
     var counters: Counters { pipeline.counters }
-    var suppressionsNotInTopic: Int { pipeline.suppressionsNotInTopic }
+    /// Why the index is not written now; nil where it is.
+    func indexFault() -> String? {
+        let stamp = SnapshotStamp(
+            cluster: "c", tables: [], asOf: WallTime(milliseconds: 0),
+            routing: StableHash.Value(high: 0, low: 0), tombstonesLast: nil)
+        do throws(SnapshotFault) {
+            try pipeline.writeIndex(stamp) { _ in }
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
     static var orderBytesPerKey: Int { PayloadOrder.bytesPerKey }
     var isIdle: Bool { pipeline.isIdle }
     var load: PushPipeline.Load { pipeline.load }

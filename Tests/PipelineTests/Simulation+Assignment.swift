@@ -33,7 +33,7 @@ extension Simulation {
         for record in replay { try worker.apply(record, world: kafka, now: now) }
         worker.registrationsRead = registrations.count
         worker.suppressionsRead = suppressions.count
-        if snapshotDice.next(below: 4) == 0 { try keepIndex(number) }
+        if snapshotDice.next(below: 4) == 0 { keepIndex(number) }
         // The index is complete only then, and a turn follows before the first event is read.
         while worker.restrictionsRead < operators.records.count { try readRestriction(number) }
         if worker.restrictionsRead > 0 { try timers(number) }

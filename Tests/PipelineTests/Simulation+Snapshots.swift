@@ -18,7 +18,8 @@ struct SimulatedSnapshot {
 
     private final class Memory { var bytes: [UInt8] = [] }
 
-    init(_ worker: SimulationWorker, _ kafka: SimulatedKafka) throws(SimulationFailure) {
+    /// Nil where the worker writes none.
+    init?(_ worker: SimulationWorker, _ kafka: SimulatedKafka) {
         (registrations, suppressions) = (worker.registrationsRead, worker.suppressionsRead)
         heard = worker.heard
         var positions = [TablePosition(next: 0, last: nil), TablePosition(next: 0, last: nil)]
@@ -41,7 +42,7 @@ struct SimulatedSnapshot {
         do throws(SnapshotFault) {
             try worker.pipeline.writeIndex(stamp) { memory.bytes.append(contentsOf: $0) }
         } catch {
-            throw SimulationFailure(text: "the index was not written: \(error)")
+            return nil
         }
         bytes = memory.bytes
     }
@@ -82,9 +83,10 @@ extension Simulation {
     }
 
     /// A worker's index becomes a file with which any worker may begin.
-    mutating func keepIndex(_ number: Int) throws(SimulationFailure) {
-        guard workers[number]!.pipeline.suppressionsNotInTopic == 0 else { return }
-        snapshots.append(try SimulatedSnapshot(workers[number]!, kafka))
+    mutating func keepIndex(_ number: Int) {
+        // Not while a suppression is in no topic.
+        guard let snapshot = SimulatedSnapshot(workers[number]!, kafka) else { return }
+        snapshots.append(snapshot)
         guard snapshots.count > 4 else { return }
         snapshots.remove(at: Int(snapshotDice.next(below: UInt64(snapshots.count))))
     }

@@ -76,7 +76,9 @@ package struct ByteArena: ~Copyable, Sendable {
         _modify { yield &address(reference, offset).assumingMemoryBound(to: type).pointee }
     }
 
-    /// Changes a block while others are read, or changed by another thread. No two may be at the same one.
+    /// Changes a block through an arena that other threads read at the same time, or change in other blocks.
+    // SAFETY: a borrow does not exclude others, so the caller answers for it that no other thread is at this
+    // block. Inlinable as it is called for each row of an index that is loaded.
     @inlinable
     package func withUnshared<Value: BitwiseCopyable, Result>(
         _ reference: Reference, as type: Value.Type, _ body: (inout Value) -> Result

@@ -65,7 +65,8 @@ package struct ChecksummedOutput: ~Copyable {
 /// Reads a checksummed stream from its start. Nothing of a block can be relied on before all of it
 /// has been read.
 package struct ChecksummedInput: ~Copyable {
-    /// Fills the buffer with what is at this offset. It is asked by two threads at a time.
+    /// Fills the buffer with what is at this offset. Two threads may call it at once, so
+    /// it keeps no state.
     package typealias Source =
         (_ offset: Int, UnsafeMutableRawBufferPointer) throws(SnapshotFault) -> Void
 

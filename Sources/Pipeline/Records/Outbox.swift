@@ -28,7 +28,7 @@ struct Outbox: ~Copyable {
     /// What the letters were written for.
     var failures = FailureSamples()
     /// Suppressions that Kafka will never take: the index goes by them, and no topic has them.
-    fileprivate(set) var abandonedSuppressions = 0
+    fileprivate(set) var suppressionsGivenUp = 0
     /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are
     /// gone.
     fileprivate var refusedShards: [UInt64] = []
@@ -196,7 +196,7 @@ extension PipelineState {
             outbox.records.append(record)
         } else {
             counters.recordsAbandoned += 1
-            if topic == .suppressions { outbox.abandonedSuppressions += 1 }
+            if topic == .suppressions { outbox.suppressionsGivenUp += 1 }
             outbox.acknowledged(ticket, &tracker)
         }
         return nil

@@ -241,6 +241,15 @@ package struct FurtherLists: OptionSet, Sendable, Hashable {
     package static let kindWide = FurtherLists(rawValue: 1)
     /// Of each installation, all its tokens but channels.
     package static let installations = FurtherLists(rawValue: 2)
+
+    /// Whether there are lists of this scope.
+    func include(_ scope: ListScope) -> Bool {
+        switch scope {
+        case .subject: true
+        case .kindWide: contains(.kindWide)
+        case .installation: contains(.installations)
+        }
+    }
 }
 
 /// The routes of the routing table by (environment, app, class), as an array: a replay looks one up

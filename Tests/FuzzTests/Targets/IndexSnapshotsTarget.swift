@@ -14,6 +14,14 @@ enum IndexSnapshotsTarget {
     }
 
     private static func check(_ file: [UInt8], isSealed: Bool) throws {
+        for lists in [.kindWide, [.kindWide, .installations]] as [FurtherLists] {
+            try check(file, lists, isSealed: isSealed)
+        }
+    }
+
+    private static func check(
+        _ file: [UInt8], _ furtherLists: FurtherLists, isSealed: Bool
+    ) throws {
         let bytes = ExactBytes(file)
         do throws(SnapshotFault) {
             let reader = try SnapshotReader(bytes: file.count) {
@@ -26,7 +34,7 @@ enum IndexSnapshotsTarget {
                         rebasing: bytes.lent[offset..<offset + buffer.count]))
             }
             var audience = try reader.audience(
-                routing: RecordWorld.small, furtherLists: .kindWide)
+                routing: RecordWorld.small, furtherLists: furtherLists)
             audience.checkInvariants()
             use(&audience)
         } catch {

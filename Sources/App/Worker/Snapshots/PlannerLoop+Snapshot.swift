@@ -32,12 +32,6 @@ extension PlannerLoop {
     /// Writes the index, if it is worth it and fits in what is left of the time to stop.
     mutating func keepIndex(_ end: WorkerEnd, now: Now) {
         guard let snapshots, end == .stopped, let stopBegan = snapshots.stopBegan else { return }
-        let missing = pipeline.suppressionsNotInTopic
-        guard missing == 0 else {
-            return snapshots.store.notWritten(
-                "Kafka has not acknowledged \(missing.counted("suppression")), of which the index "
-                    + "knows")
-        }
         StopWatch.note("writing the snapshot of the index")
         switch snapshots.stamp(plan, tables, cluster: readers.cluster, now: now) {
         case .failure(let fault): fault.reason.map(snapshots.store.notWritten)

@@ -31,7 +31,7 @@ struct IndexTables: ~Copyable {
     /// memory of its own.
     init(
         _ outline: IndexOutline, seed: UInt64, routing: RoutingTable,
-        from source: consuming ChecksummedInput
+        furtherLists: FurtherLists, from source: consuming ChecksummedInput
     ) throws(SnapshotFault) {
         var input = source
         var tokens = TokenTable(seed: seed, routes: routing.routes.count)
@@ -55,7 +55,9 @@ struct IndexTables: ~Copyable {
                 var rest: Result<Void, SnapshotFault> = .success(())
                 TwoThreads.run {
                     entries = Result { () throws(SnapshotFault) in
-                        try subjects.audit(apps: routing.apps.count, units: &subjectUnits)
+                        try subjects.audit(
+                            apps: routing.apps.count, furtherLists: furtherLists,
+                            units: &subjectUnits)
                     }
                 } _: {
                     rest = Result { () throws(SnapshotFault) in
@@ -94,8 +96,9 @@ extension Audience {
             read.tables, routing: routing, hashSeed: hashSeed, furtherLists: furtherLists)
         // Each thread looks at the rows of its own tokens, which it counts down.
         let middle = UInt32(units.tokens.size / 2)
-        var lower = RowAudit(isUpper: false, middle: middle, kinds)
-        var upper = RowAudit(isUpper: true, middle: middle, kinds)
+        let channels = routing.routes.map { $0.tokenClass == .channel }
+        var lower = RowAudit(isUpper: false, middle: middle, kinds, channels: channels)
+        var upper = RowAudit(isUpper: true, middle: middle, kinds, channels: channels)
         var lowerEnd: Result<Void, SnapshotFault> = .success(())
         var upperEnd: Result<Void, SnapshotFault> = .success(())
         TwoThreads.run {
@@ -119,6 +122,8 @@ extension Audience {
     private struct RowAudit {
         private let isUpper: Bool
         private let middle: UInt32
+        /// Of each route, whether it is one of channels.
+        let channels: [Bool]
         /// How many rows name each kind, by app and number.
         var kinds: [[UInt32]]
         /// How many rows are in the lists of subjects.
@@ -128,7 +133,8 @@ extension Audience {
 
         static let gatheredMax = 64
 
-        init(isUpper: Bool, middle: UInt32, _ kinds: [[UInt32]]) {
+        init(isUpper: Bool, middle: UInt32, _ kinds: [[UInt32]], channels: [Bool]) {
+            self.channels = channels
             self.isUpper = isUpper
             self.middle = middle
             self.kinds = kinds
@@ -204,6 +210,9 @@ extension Audience {
         let subject = subscription.subject
         guard subject != Subscription.noSubject else { return }
         guard units.subjects.begins(subject.rawValue), subjects.app(of: subject) == app,
+            // A broadcast would reach other installations.
+            subjects.scope(of: subject) != .installation
+                || !rows.channels[Int(tokens.route(of: subscription.token).rawValue)],
             subscription.position < subjects.count(subject),
             subjects.subscription(subject, at: Int(subscription.position)) == row
         else { throw Self.fault }

@@ -169,7 +169,7 @@ package struct SnapshotReader: ~Copyable {
         else { throw SnapshotFault("it was made with other apps, environments or settings") }
         let (hashSeed, outline) = (hashSeed, outline)
         let tables = try IndexTables(
-            outline, seed: hashSeed, routing: routing, from: input)
+            outline, seed: hashSeed, routing: routing, furtherLists: furtherLists, from: input)
         return try Audience.audited(
             tables, routing: routing, hashSeed: hashSeed, furtherLists: furtherLists)
     }

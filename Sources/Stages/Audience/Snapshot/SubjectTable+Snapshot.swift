@@ -52,7 +52,9 @@ extension SubjectTable {
     ///
     /// - Parameter units: those of the rows are claimed.
     /// - Returns: how many entries the lists have, those of kinds and installations included.
-    mutating func audit(apps: Int, units: inout BlockMap) throws(SnapshotFault) -> Int {
+    mutating func audit(
+        apps: Int, furtherLists: FurtherLists, units: inout BlockMap
+    ) throws(SnapshotFault) -> Int {
         var blocks = lists.emptyMap
         var entries = 0
         var unneeded: [SubjectID] = []
@@ -66,7 +68,8 @@ extension SubjectTable {
             }
             guard records.reaches(found.row, bytes: Self.headerBytes) else { throw Self.fault }
             let header = records[found.row, as: Header.self]
-            guard header.app.rawValue < apps, header.isSound, header.count > 0 || header.hasCursor,
+            guard header.app.rawValue < apps, header.isSound,
+                furtherLists.include(header.scope), header.count > 0 || header.hasCursor,
                 header.sizeClass.rawValue <= Self.sizeClassMax,
                 Int(header.count) <= header.sizeClass.capacity,
                 records.claim(found.row, bytes: Self.headerBytes + header.length, in: &units),

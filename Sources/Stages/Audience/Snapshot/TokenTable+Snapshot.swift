@@ -116,9 +116,9 @@ extension TokenTable {
         }
     }
 
-    /// A row of a registration names the token: takes one off `pending`. False if that was 0. Two threads
-    /// may do so at the same time, each for tokens that are its own.
+    /// A row of a registration names the token: takes one off `pending`. False if that was 0.
     func countDown(_ token: TokenID) -> Bool {
+        // SAFETY: of the two threads that do so, `RowAudit.has` gives each token to one.
         records.withUnshared(token.rawValue, as: Header.self) { header in
             guard header.pending > 0 else { return false }
             header.pending -= 1
