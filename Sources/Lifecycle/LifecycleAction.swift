@@ -53,6 +53,8 @@ package enum ClosingStep: CaseIterable, Sendable {
     case takeAcknowledgements
     /// Store the committable offset of each partition, and leave the group.
     case leaveGroup
+    /// Wait a moment for the last records of the topic of outcomes.
+    case flushOutcomes
     /// Write the index for the next start. Others have the partitions by now, so nobody waits for it.
     case keepIndex
 }

@@ -125,6 +125,7 @@ import Testing
             "message.timeout.ms": "30000", "linger.ms": "100", "enable.idempotence": "false",
             "queue.buffering.max.messages": "20000", "queue.buffering.max.kbytes": "16384",
             "partitioner": "murmur2_random", "compression.codec": "zstd",
+            "allow.auto.create.topics": "false",
         ]
         for (name, value) in expected { #expect(producer.value(of: name) == value) }
         try settings.validate()

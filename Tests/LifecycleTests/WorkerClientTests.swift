@@ -115,7 +115,8 @@ internal import Testing
     @Test func `the last acknowledgements release offsets before they are stored`() {
         #expect(
             ClosingStep.allCases == [
-                .stopDelivery, .flushRecords, .takeAcknowledgements, .leaveGroup, .keepIndex,
+                .stopDelivery, .flushRecords, .takeAcknowledgements, .leaveGroup, .flushOutcomes,
+                .keepIndex,
             ])
     }
 }

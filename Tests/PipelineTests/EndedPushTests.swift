@@ -36,6 +36,10 @@ internal import Testing
         fixture.pipeline.takeEnded().pushes
     }
 
+    @Test func `an outcome has the word of its counter`() {
+        for word in OutcomeRecord.Word.allCases { #expect(word.rawValue == word.outcome.name) }
+    }
+
     // MARK: Failures
 
     @Test(

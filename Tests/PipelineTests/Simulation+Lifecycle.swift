@@ -203,7 +203,8 @@ extension Simulation {
                 }
             case .takeAcknowledgements: try collect(number)
             case .leaveGroup: try commitAtOnce(number, worker.lifecycle.open.events)
-            case .keepIndex: if end == .stopped { try keepIndex(number) }
+            case .flushOutcomes: break
+            case .keepIndex: if end == .stopped { keepIndex(number) }
             }
         }
         try replace(number)

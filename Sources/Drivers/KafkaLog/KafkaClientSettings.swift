@@ -366,8 +366,10 @@ extension KafkaClientSettings.Role {
             ["enable.idempotence": "true", "acks": "all"]
         case .outcomes:
             // Its records may be lost, so they take little memory. Without idempotence one that is
-            // given up holds up no other.
+            // given up holds up no other. Nobody has looked whether the topic exists, and a producer's
+            // request for it would create it with the brokers' defaults.
             [
+                "allow.auto.create.topics": "false",
                 "enable.idempotence": "false", "acks": "all", "linger.ms": "100",
                 "message.timeout.ms": "30000", "queue.buffering.max.messages": "20000",
                 "queue.buffering.max.kbytes": "16384",

@@ -95,7 +95,12 @@ package enum OutcomeField: UInt8, RecordField {
             .optional(
                 "reason", .text(RecordLimits.reasonBytes), "Apple's word, or the worker's own.")
         case .attempts:
-            .required("attempts", .integer(RecordLimits.attempts), "How often it was sent.")
+            .required(
+                "attempts", .integer(RecordLimits.attempts),
+                """
+                Its attempts, of which `delivery.attemptsMax` is the most; requests that cost none are \
+                not counted.
+                """)
         case .latencyMs:
             .optional(
                 "latencyMs", .integer(RecordLimits.latencies),

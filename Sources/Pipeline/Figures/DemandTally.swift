@@ -141,9 +141,10 @@ extension PushPipeline {
         }
         demand.topics = first(sum.topics) { state.origins.names[$0] }
         demand.apps = first(sum.apps) { state.routing.name(of: $0) }
-        for entry in sum.subjects.sorted(by: { $0.count > $1.count }).prefix(PushDemand.most) {
+        for entry in sum.subjects.sorted(by: { $0.count > $1.count })
+        where demand.subjects.count < PushDemand.most {
             let subject = state.name(of: entry.subject, tag: entry.tag, app: entry.app)
-            // Nobody shows it any more.
+            // Nobody shows it any more, or it is an installation, which is not named.
             guard !subject.isEmpty else { continue }
             demand.subjects.append(
                 PushDemand.Subject(

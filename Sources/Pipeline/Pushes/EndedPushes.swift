@@ -113,8 +113,8 @@ extension PushPipeline {
     package var notesEnds: Bool { state.ended.isOn }
     package var hasEnded: Bool { !state.ended.isEmpty }
 
-    /// Pushes have come back. It must be told before their outcomes are, of those that APNs accepted:
-    /// the pipeline forgets them then.
+    /// Notes which of the pushes that have come back APNs has accepted. It must be called before the
+    /// pipeline is told of their outcomes, as it then forgets them.
     package mutating func noteAcceptances(_ outcomes: UnsafeBufferPointer<PushOutcome>) {
         for outcome in outcomes where outcome.kind == .answered && outcome.status == 200 {
             state.noteAcceptance(outcome)
@@ -151,18 +151,24 @@ extension PipelineState {
         case .deadUnconfirmed: note(.deadUnconfirmed, by: outcome)
         case .expired: note(.expired, by: outcome)
         case .notOwed:
-            note(pushes.isOrphaned(outcome.slot) ? .unregistered : .unsubscribed, by: outcome)
+            // Not by the answer: it asks for another try.
+            note(
+                pushes.isOrphaned(outcome.slot) ? .unregistered : .unsubscribed, by: outcome,
+                isAnswer: false)
         }
     }
 
-    /// - Parameter reason: the worker's own, where it is not APNs's.
+    /// - Parameters:
+    ///   - reason: the worker's own, where it is not APNs's.
+    ///   - isAnswer: whether APNs's answer, if there is one, is why.
     private mutating func note(
-        _ word: OutcomeRecord.Word, by outcome: PushOutcome, reason: String? = nil
+        _ word: OutcomeRecord.Word, by outcome: PushOutcome, reason: String? = nil,
+        isAnswer: Bool = true
     ) {
         let slot = outcome.slot
         guard ended.admitsOneMore() else { return }
         var end = EndedPush(word, description(ofHandedOver: slot), pushes[slot].content)
-        if case .answered = outcome.kind {
+        if isAnswer, case .answered = outcome.kind {
             end.status = outcome.status
             end.reason =
                 switch outcome.reason {

@@ -187,7 +187,6 @@ extension PlannerLoop {
         StopWatch.limit(WorkerPlan.stopLimit(plan.live.shutdownTimeout))
         waits.schemas?.stop()
         for step in ClosingStep.allCases { take(step, of: end, now: now) }
-        if outcomes != nil { closeOutcomes(now: now) }
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
         StopWatch.note("writing to the log")
@@ -219,6 +218,10 @@ extension PlannerLoop {
             for case .notCommitted(let refusal) in consumer.takeFacts() {
                 reports.watch.notCommitted(refusal, topics: plan.consumedTopics, logger: logger)
             }
+        case .flushOutcomes:
+            guard outcomes != nil else { return }
+            StopWatch.note("writing the last outcomes of pushes to Kafka")
+            closeOutcomes(now: now)
         case .keepIndex: keepIndex(end, now: Self.clock())
         }
     }
