@@ -7,7 +7,7 @@ import PushModel
 import Testing
 
 /// `lamplighter replay`; no worker runs.
-@Suite(.serialized, .fleet(TestPlan(workers: 0)))
+@Suite(.serialized, .fleet(TestPlan(workers: 0, allowsInstallations: true)))
 struct `A replay on the command line` {
     private let fleet: Fleet
 
@@ -40,6 +40,14 @@ struct `A replay on the command line` {
         #expect(try await records("other-\(subject)").count == 1)
         // What a replay has written is replayed as any other.
         try await replay("--subject", subject, "--json", "--dry-run").expect(#""events":4"#)
+    }
+
+    @Test func `a replay of a subject leaves out an installation of the same name`() async throws {
+        let name = "replay-\(UUID())"
+        try fleet.write(to: .events, key: "k-\(name)", value: #"{"v":1,"installation":"\#(name)"}"#)
+        try await replay("--subject", name, "--dry-run").expect("would replay 0 events")
+        try fleet.write(to: .events, key: name, value: nil)
+        try await replay("--subject", name, "--dry-run").expect("would replay 1 event")
     }
 
     @Test func `a replay leaves out shards, what nobody reads, and other times and apps`()

@@ -164,13 +164,14 @@ struct RecordTrial {
                     + "\(tokenClass.name): leave it out")
         }
         let events = plan.pipeline.events
-        guard target.showsSubject || target.showsKind || events.allowInstallations else {
+        let isOfInstallation = events.allowInstallations && tokenClass != .channel
+        guard target.showsSubject || target.showsKind || isOfInstallation else {
             throw UselessRecord(
                 "\(place) shows nothing, so no event would reach it: give it a subject")
         }
         if target.token == nil {
             notes.append("\(place) has no token yet: nothing is sent to it")
-        } else if !target.showsSubject, !events.allowKindWide, !events.allowInstallations {
+        } else if !target.showsSubject, !events.allowKindWide, !isOfInstallation {
             notes.append(
                 "\(place) shows no subject: only events for a whole kind reach it, and "
                     + "intake.allowKindWide is off")

@@ -181,6 +181,8 @@ struct EventReplay: ~Copyable {
 
     private func matches(_ event: Event) -> Bool {
         guard let subject else { return true }
+        // An installation of the same name is another thing.
+        guard event.scope == .subject else { return false }
         if event.subject.elementsEqual(subject.utf8) { return true }
         return event.allSubjects.contains { $0.elementsEqual(subject.utf8) }
     }
