@@ -211,7 +211,7 @@ bench-strangers: deps ## Measure what 4,000 hostile connections of each kind cos
 	scripts/bootstrap.sh registrar-bench
 	benchmarks/strangers.py
 
-bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplicates (BENCH_ROUNDS=3)
+bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplicates (BENCH_ROUNDS=3, ROLLING_TOKENS='100000 10000000')
 	benchmarks/rolling.py
 
 bench-overload: deps ## Measure a stall of APNs, a hot subject, floods, the minimum gap (OVERLOAD_TOKENS=200000, OVERLOAD_STALL=60, …)

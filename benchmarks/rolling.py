@@ -5,20 +5,28 @@
 
 import collections
 import json
+import os
 import re
+import shutil
+import statistics
 import subprocess
 import sys
 import time
 
 import plot
 from fleet import BROKER, Fleet
-from results import Section, Target, spread, table
+from results import Section, Target, ratios, spread, table
 from rig import ROOT, Rig, fail, number
 
 ROUNDS = number("BENCH_ROUNDS", 3)
 # Events a second, each of a subject and a token of its own.
 RATE = 2000
 WORKERS = 3
+# Registrations beside those of the events. From a million on, workers begin with snapshots.
+TOKENS = [int(text) for text in os.environ.get("ROLLING_TOKENS", "100000").split()]
+SNAPSHOTS_FROM = 1_000_000
+# Seconds that the worker serves that writes the first one.
+SERVED = 15
 # From a replacement that has its partitions to the next stop.
 PAUSE = 4
 WARM_UP = 5
@@ -26,17 +34,25 @@ WARM_UP = 5
 SECONDS = 45
 PARTITIONS = 12
 SESSION = 6
+# Of a member with a name: librdkafka's default, which is longer than a start.
+STATIC_SESSION = 45
 # Kafka's default would hide what the worker adds.
 PROPERTIES = {
     "fetch.wait.max.ms": 100, "session.timeout.ms": SESSION * 1000, "heartbeat.interval.ms": 1000}
 CASES = {
+    "quiet": "no worker is replaced",
     "SIGTERM": "each is sent SIGTERM, and another is started when it has ended",
     "SIGTERM, static": "the same with `kafka.groupInstanceID`",
-    "kill -9": "one is killed, and another is started at once"}
+    "kill -9": "one is killed, and another is started at once",
+    "kill -9, static": "the same with `kafka.groupInstanceID`"}
 P99 = Target(2000, 1000, "ms")
+# With a name, of the same round's in quiet.
+P99_SHARE = Target(1.2, 1.2)
 DUPLICATES = Target(0.1, 0.01, "%")
 MOST_AFTER_KILL = Target((SESSION + 2) * 1000, (SESSION + 1) * 1000, "ms")
-HEAD = ["", "pushes", "lost", "p50 ms", "p99 ms", "most ms", "nothing accepted for ms",
+# The dead worker's events wait for its successor; those of the others for nobody.
+MOST_AFTER_STATIC_KILL = Target(2000, 2000, "ms")
+HEAD = ["", "pushes", "lost", "p50 ms", "p99 ms", "× quiet", "most ms", "nothing accepted for ms",
         "duplicates", "result"]
 
 
@@ -49,6 +65,25 @@ class Group:
         self.started, self.workers = 0, []
         self.bootstrap = fleet.bootstrap if BROKER else self._coordinator()
         self.text = self.text.replace(fleet.bootstrap, self.bootstrap)
+        self.keeps = fleet.tokens >= SNAPSHOTS_FROM
+        if self.keeps:
+            self._keep_index()
+
+    def _folder(self, place):
+        return self.fleet.folder / f"snapshots-{place}"
+
+    def _keep_index(self):
+        """Has a worker write a snapshot at its stop, and gives each place a copy."""
+        for place in range(WORKERS):
+            self._folder(place).mkdir()
+        self.case = self.name = "first"
+        self.config = self.text
+        worker = self.start(0)
+        self.rig.wait_for("the index", 1500, lambda: "the index is complete" in self.rig.said(worker.name))
+        time.sleep(SERVED)
+        self.end(worker)
+        for place in range(1, WORKERS):
+            shutil.copy(self._folder(0) / "lamplighter-index", self._folder(place))
 
     def _coordinator(self):
         """The address of a coordinator of groups in front of the embedded Kafka."""
@@ -81,6 +116,9 @@ class Group:
         text = self.config
         if "static" in self.case:
             text = text.replace("kafka:\n", f"kafka:\n  groupInstanceID: worker-{place}\n", 1)
+            text = re.sub(r"(session\.timeout\.ms\W+)\d+", rf"\g<1>{STATIC_SESSION * 1000}", text)
+        if self.keeps:
+            text = text.replace("index:\n", f"index:\n  snapshotDirectory: {self._folder(place)}\n", 1)
         path = self.fleet.folder / f"{name}.yaml"
         path.write_text(text)
         worker = self.rig.start(name, "lamplighter", "run", "--config", path)
@@ -110,7 +148,7 @@ class Group:
 
     def replace(self, place):
         worker = self.workers[place]
-        if self.case == "kill -9":
+        if self.case.startswith("kill"):
             self.rig.processes.remove(worker)
             self.workers.remove(worker)
             worker.kill()
@@ -137,7 +175,8 @@ def measure(rig, fleet, group, simulator, case):
     # It first displaces what an earlier round has left in the embedded Kafka.
     rig.wait_for("the traffic", 120, lambda: simulator.log.stat().st_size > 0)
     time.sleep(WARM_UP)
-    stops = [group.replace(place) for place in range(1 if case == "kill -9" else WORKERS)]
+    replaced = 0 if case == "quiet" else 1 if case.startswith("kill") else WORKERS
+    stops = [group.replace(place) for place in range(replaced)]
     if traffic.poll() is not None:
         fail("the traffic ended before the last worker was replaced")
     out, _ = traffic.communicate()
@@ -165,40 +204,60 @@ def answers(log):
             "silence": silence}
 
 
-def row(case, runs):
-    def values(name):
-        return [run["milliseconds"][name] for run in runs]
-    middle = sorted(values("p99"))[len(runs) // 2]
-    share = sorted(100 * run["duplicates"] / run["accepted"] for run in runs)[len(runs) // 2]
-    lost = sum(run["missing"] for run in runs)
-    most = sorted(values("max"))[len(runs) // 2]
-    results = (
-        [f"most: {MOST_AFTER_KILL.result(most)}"] if case == "kill -9"
-        else [f"p99: {P99.result(middle)}", f"duplicates: {DUPLICATES.result(share)}"])
+def row(case, runs, quiet):
+    def values(name, of=runs):
+        return [run["milliseconds"][name] for run in of]
+
+    p99, most = (statistics.median_high(values(name)) for name in ("p99", "max"))
+    shares = ratios(values("p99"), values("p99", quiet))
+    duplicates = statistics.median_high(100 * run["duplicates"] / run["accepted"] for run in runs)
+    results = {
+        "quiet": {},
+        "kill -9": {"most": MOST_AFTER_KILL.result(most)},
+        "kill -9, static": {"most": MOST_AFTER_STATIC_KILL.result(most)},
+        "SIGTERM, static": {
+            f"p99 at most × {P99_SHARE.goal}": P99_SHARE.result(statistics.median(shares)),
+            "duplicates": DUPLICATES.result(duplicates)},
+        "SIGTERM": {"p99": P99.result(p99), "duplicates": DUPLICATES.result(duplicates)}}[case]
     return [
-        case, f"{sum(run['pushes'] for run in runs):,}", str(lost), spread(values("p50")),
-        spread(values("p99")), spread(values("max")), spread([run["silence"] for run in runs]),
-        f"{spread([run['duplicates'] for run in runs])} a round, {share:.2g} %",
-        "; ".join(results)]
+        case, f"{sum(run['pushes'] for run in runs):,}", str(sum(run["missing"] for run in runs)),
+        spread(values("p50")), spread(values("p99")), spread(shares), spread(values("max")),
+        spread([run["silence"] for run in runs]),
+        f"{spread([run['duplicates'] for run in runs])} a round, {duplicates:.2g} %",
+        "; ".join(f"{name}: {result}" for name, result in results.items())]
+
+
+def measured(rig, simulator, tokens):
+    """The figures of all rounds, by case."""
+    fleet = Fleet(
+        rig, simulator, tokens, properties=PROPERTIES, partitions=PARTITIONS, fan_outs=(1,))
+    fleet.stop_workers()
+    group = Group(rig, fleet)
+    runs = {case: [] for case in CASES}
+    for _ in range(ROUNDS):
+        for case, figures in runs.items():
+            figures.append(measure(rig, fleet, group, simulator, case))
+    for worker in list(group.workers):
+        group.end(worker)
+    fleet.stop()
+    return runs
+
+
+def add(section, tokens, runs):
+    keeps = ", with a [snapshot](../docs/snapshots.md) each" if tokens >= SNAPSHOTS_FROM else ""
+    section.add(f"**{tokens:,} tokens**{keeps}")
+    section.add(table(HEAD, [row(case, figures, runs["quiet"]) for case, figures in runs.items()]))
+    stops = [stop for case, figures in runs.items() if case.startswith("SIGTERM")
+             for run in figures for stop in run["stops"]]
+    section.add(f"A worker has ended {spread(stops, 's')} after SIGTERM.")
 
 
 def main():
     with Rig() as rig:
         section = Section(
-            "rolling", "A rolling restart under traffic", f"make bench-rolling BENCH_ROUNDS={ROUNDS}")
+            "rolling", "A rolling restart under traffic",
+            f"make bench-rolling BENCH_ROUNDS={ROUNDS} ROLLING_TOKENS='{' '.join(map(str, TOKENS))}'")
         simulator = rig.simulator("apns", "20ms", keeps_log=True)
-        fleet = Fleet(
-            rig, simulator, RATE * (SECONDS + WARM_UP), properties=PROPERTIES,
-            partitions=PARTITIONS, fan_outs=(1,))
-        fleet.stop_workers()
-        group = Group(rig, fleet)
-        runs = {case: [] for case in CASES}
-        for _ in range(ROUNDS):
-            for case, figures in runs.items():
-                figures.append(measure(rig, fleet, group, simulator, case))
-        for worker in list(group.workers):
-            group.end(worker)
-        fleet.stop()
         kafka = (
             "a real broker" if BROKER else
             "the embedded Kafka behind `coordinator.py`, a coordinator of groups in Python that does "
@@ -206,22 +265,24 @@ def main():
         section.add(
             f"{WORKERS} workers of one group, {PARTITIONS} partitions, {RATE:,} events a second, each "
             f"of a token of its own, for {SECONDS} s after a warm-up; {ROUNDS} rounds, median "
-            f"(least–most). Kafka is {kafka}. `session.timeout.ms` {SESSION * 1000}, "
-            "`heartbeat.interval.ms` 1000; APNs answers after 20 ms. Latency is from the time on the "
-            "event's schedule to the acceptance. Lost, duplicates and the longest time without any "
+            f"(least–most). Kafka is {kafka}. `session.timeout.ms` {SESSION * 1000}, of members with a "
+            f"name {STATIC_SESSION * 1000}, `heartbeat.interval.ms` 1000; APNs answers after 20 ms. "
+            "Latency is from the time on the event's schedule to the acceptance: the most is what the "
+            "events of a dead worker waited for. Lost, duplicates and the longest time without any "
             "acceptance are by the simulator's log. " + "; ".join(
                 f"**{case}**: {what}" for case, what in CASES.items()) + ".")
-        section.add(table(HEAD, [row(case, figures) for case, figures in runs.items()]))
-        stops = [stop for case, figures in runs.items() for run in figures for stop in run["stops"]
-                 if case != "kill -9"]
-        section.add(
-            f"A worker has ended {spread(stops, 's')} after SIGTERM. "
-            "[Distribution](../docs/rolling-restart.svg)")
-        plot.write(
-            ROOT / "docs" / "rolling-restart.svg",
-            f"Event to acceptance at {RATE:,} events/s while workers are replaced",
-            [(case, sorted(figures, key=lambda run: run["milliseconds"]["p99"])
-              [len(figures) // 2]["distribution"]) for case, figures in runs.items()])
+        for tokens in TOKENS:
+            runs = measured(rig, simulator, max(tokens, RATE * (SECONDS + WARM_UP)))
+            add(section, tokens, runs)
+            if tokens == min(TOKENS):
+                middle = {
+                    case: sorted(figures, key=lambda run: run["milliseconds"]["p99"])[len(figures) // 2]
+                    for case, figures in runs.items()}
+                plot.write(
+                    ROOT / "docs" / "rolling-restart.svg",
+                    f"Event to acceptance at {RATE:,} events/s while workers are replaced",
+                    [(case, run["distribution"]) for case, run in middle.items()])
+        section.add("[Distribution](../docs/rolling-restart.svg)")
         section.write()
 
 
