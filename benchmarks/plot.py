@@ -6,7 +6,7 @@ and several figures over the minutes of a run, one below the other."""
 import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 360, 60, 110, 40, 40
-COLOURS = ["#2a6f97", "#e09f3e", "#9e2a2b"]
+COLOURS = ["#2a6f97", "#e09f3e", "#9e2a2b", "#4c956c", "#6d597a"]
 TICKS = [0, 50, 90, 99, 99.9, 99.99]
 
 

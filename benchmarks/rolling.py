@@ -39,6 +39,8 @@ STATIC_SESSION = 45
 # Kafka's default would hide what the worker adds.
 PROPERTIES = {
     "fetch.wait.max.ms": 100, "session.timeout.ms": SESSION * 1000, "heartbeat.interval.ms": 1000}
+# Further ones, such as another assignor, whose figures have a section of their own.
+FURTHER = dict(text.split("=", 1) for text in os.environ.get("ROLLING_PROPERTIES", "").split())
 CASES = {
     "quiet": "no worker is replaced",
     "SIGTERM": "each is sent SIGTERM, and another is started when it has ended",
@@ -230,7 +232,7 @@ def row(case, runs, quiet):
 def measured(rig, simulator, tokens):
     """The figures of all rounds, by case."""
     fleet = Fleet(
-        rig, simulator, tokens, properties=PROPERTIES, partitions=PARTITIONS, fan_outs=(1,))
+        rig, simulator, tokens, properties={**PROPERTIES, **FURTHER}, partitions=PARTITIONS, fan_outs=(1,))
     fleet.stop_workers()
     group = Group(rig, fleet)
     runs = {case: [] for case in CASES}
@@ -254,9 +256,12 @@ def add(section, tokens, runs):
 
 def main():
     with Rig() as rig:
+        further = " ".join(f"{name}={value}" for name, value in FURTHER.items())
         section = Section(
-            "rolling", "A rolling restart under traffic",
-            f"make bench-rolling BENCH_ROUNDS={ROUNDS} ROLLING_TOKENS='{' '.join(map(str, TOKENS))}'")
+            "-".join(["rolling", *FURTHER.values()]),
+            "A rolling restart under traffic" + (f", {further}" if further else ""),
+            f"make bench-rolling BENCH_ROUNDS={ROUNDS} ROLLING_TOKENS='{' '.join(map(str, TOKENS))}'"
+            + (f" ROLLING_PROPERTIES='{further}'" if further else ""))
         simulator = rig.simulator("apns", "20ms", keeps_log=True)
         kafka = (
             "a real broker" if BROKER else
@@ -274,7 +279,7 @@ def main():
         for tokens in TOKENS:
             runs = measured(rig, simulator, max(tokens, RATE * (SECONDS + WARM_UP)))
             add(section, tokens, runs)
-            if tokens == min(TOKENS):
+            if tokens == min(TOKENS) and not FURTHER:
                 middle = {
                     case: sorted(figures, key=lambda run: run["milliseconds"]["p99"])[len(figures) // 2]
                     for case, figures in runs.items()}
@@ -282,7 +287,8 @@ def main():
                     ROOT / "docs" / "rolling-restart.svg",
                     f"Event to acceptance at {RATE:,} events/s while workers are replaced",
                     [(case, run["distribution"]) for case, run in middle.items()])
-        section.add("[Distribution](../docs/rolling-restart.svg)")
+        if not FURTHER:
+            section.add("[Distribution](../docs/rolling-restart.svg)")
         section.write()
 
 
