@@ -29,6 +29,12 @@ struct IndexCommand: ParsableCommand {
     @Option(help: "Look-ups that are timed.")
     var lookups = 2_000_000
 
+    @Flag(help: "With the lists of intake.allowKindWide.")
+    var kindWide = false
+
+    @Flag(help: "With the lists of intake.allowInstallations.")
+    var installations = false
+
     @Option(help: "Where the index is written to and loaded from; the file is replaced.")
     var snapshot: String?
 
@@ -38,18 +44,22 @@ struct IndexCommand: ParsableCommand {
         }
         let shape = IndexShape(
             installations: subscriptions / 4, subjectBytes: subjectBytes, seed: seed)
-        var bench = IndexBench(shape)
+        var furtherLists: FurtherLists = []
+        if kindWide { furtherLists.insert(.kindWide) }
+        if installations { furtherLists.insert(.installations) }
+        var bench = IndexBench(shape, furtherLists)
         let base = try ProcessUsage.statusBytes("VmRSS")
         let replay = try bench.replay()
         let steady = try ProcessUsage.statusBytes("VmRSS") - base
         let peak = try ProcessUsage.statusBytes("VmHWM") - base
-        let count = bench.statistics.subscriptions
+        // Those that were asked for, whatever lists there are besides.
+        let count = 4 * shape.installations
         let prefetched = bench.lookUp(lookups, together: Audience.prefetchMax)
         let single = bench.lookUp(lookups, together: 1)
         let kept = try snapshot.map { try bench.keep(in: $0) }
         try Report.print(
             Figures(
-                subscriptions: count, subjects: bench.statistics.subjects,
+                subscriptions: bench.statistics.subscriptions, subjects: bench.statistics.subjects,
                 steadyBytesPerSubscription: Double(steady) / Double(count),
                 peakBytesPerSubscription: Double(peak) / Double(count),
                 countedBytesPerSubscription: Double(bench.statistics.totalBytes) / Double(count),
@@ -128,6 +138,7 @@ struct IndexShape {
 
 struct IndexBench: ~Copyable {
     private let shape: IndexShape
+    private let furtherLists: FurtherLists
     private var audience: Audience
     private var changes = AudienceChanges()
     private var decoder: RegistrationDecoder
@@ -140,10 +151,11 @@ struct IndexBench: ~Copyable {
     /// The number of different subjects looked up. Their keys are read in order; the index is not.
     private static let keysMax = 500_000
 
-    init(_ shape: IndexShape) {
+    init(_ shape: IndexShape, _ furtherLists: FurtherLists) {
         self.shape = shape
+        self.furtherLists = furtherLists
         let routing = Town.routing()
-        audience = Audience(routing: routing, hashSeed: 7, furtherLists: [])
+        audience = Audience(routing: routing, hashSeed: 7, furtherLists: furtherLists)
         decoder = RegistrationDecoder(routing: routing)
         var random = SplitMix64(seed: shape.seed &+ 1)
         let subjects = shape.subjects
@@ -202,7 +214,7 @@ struct IndexBench: ~Copyable {
         let routing = Town.routing()
         let stamp = SnapshotStamp(
             cluster: "bench", tables: [], asOf: WallTime(milliseconds: 1_795_000_000_000),
-            routing: SnapshotStamp.fingerprint(of: routing, furtherLists: []),
+            routing: SnapshotStamp.fingerprint(of: routing, furtherLists: furtherLists),
             tombstonesLast: nil)
         let begun = ContinuousClock.now
         let written = try ReplacedFile(path: path)
@@ -218,7 +230,7 @@ struct IndexBench: ~Copyable {
             offset, buffer throws(SnapshotFault) in
             do { try file.read(at: offset, into: buffer) } catch { throw SnapshotFault("\(error)") }
         }
-        let loaded = try reader.audience(routing: routing, furtherLists: [])
+        let loaded = try reader.audience(routing: routing, furtherLists: furtherLists)
         let ended = ContinuousClock.now
         guard loaded.statistics.subscriptions == statistics.subscriptions else {
             throw BenchError("the index that was loaded is another one")
