@@ -174,16 +174,19 @@ struct KeyOwners: Sendable {
         }
     }
 
-    /// Ends what was imported of these installations, since one has registered this class itself. Where
-    /// no replica has anything that was imported, nobody is asked.
+    /// Whether a registration that this request writes may end an imported one: not where no replica has
+    /// any, nor where another one asks, to which the request came first.
+    func mayEndImports(_ request: RegistrarRequest) -> Bool {
+        !request.isForwarded && (directory.owners.hasImports || mailbox.counters.hasImports)
+    }
+
+    /// Ends what was imported of these installations, since one has registered this class itself.
     ///
     /// - Returns: the answer of an owner that has not done so; nil if all have.
     func endImports(
         of keys: [InstallationKey], _ tokenClass: RegistrationClass, _ request: RegistrarRequest
     ) async -> RegistrarReply? {
-        // The replica that the request came to first asks all.
-        guard !request.isForwarded, directory.owners.hasImports || mailbox.counters.hasImports
-        else { return nil }
+        guard mayEndImports(request) else { return nil }
         let handler = ImportedRegistration.handler(of: tokenClass.tokenClass)
         let replies = await RegistrarReply.all(keys) { key throws(Problem) in
             try await remove(

@@ -260,6 +260,7 @@ struct RegistrarService: Sendable {
         _ snapshot: SnapshotReader.Snapshot, _ key: InstallationKey,
         _ tokenClass: RegistrationClass, _ request: RegistrarRequest
     ) async -> RegistrarReply? {
+        guard owners.mayEndImports(request) else { return nil }
         let tokens = snapshot.handlers.flatMap(\.targets).compactMap(\.token)
         let named = Set(tokens).map { token in
             InstallationKey(
