@@ -58,9 +58,12 @@ def measure(rig, simulator, tokens):
         return worker.log.read_text(errors="replace")
 
     ready = rested(worker, log)
-    fleet.run(1, min(PUSHES, tokens))
-    fleet.run(10, PUSHES)
-    pushed = rested(worker, log)
+    pushed = None
+    # Of fewer tokens many pushes would be coalesced, and the emitter waits for each.
+    if tokens >= PUSHES:
+        fleet.run(1, PUSHES)
+        fleet.run(10, PUSHES)
+        pushed = rested(worker, log)
     fleet.stop_workers()
     packaged = None
     if STATIC.exists():
