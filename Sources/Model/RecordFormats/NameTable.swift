@@ -5,9 +5,12 @@
 /// integers and touches no reference count; counting was half the cost of reading a registration.
 package struct NameTable<Value: Sendable>: Sendable {
     private let rows: [(name: ShortName, value: Value)]
+    /// In the order in which they were given.
+    let names: [String]
 
     /// - Precondition: names have 1 to 16 bytes.
     init(_ names: [(String, Value)]) {
+        self.names = names.map(\.0)
         rows = names.map { name, value in
             (Array(name.utf8).withUnsafeBytes { ShortName($0)! }, value)
         }

@@ -4,18 +4,18 @@
 /// The fields of one kind of JSON object in a record, in the order in which they are documented.
 /// Decoders and encoders name members by these cases only; the raw value is the case's position.
 package protocol RecordField: RawRepresentable<UInt8>, CaseIterable, Sendable {
-    /// The field's row of the table, for names and documentation. Decoders do not evaluate it for
-    /// each record.
+    /// The field's row of the table, for documentation. It is made anew each time, with the rows of
+    /// the objects within, so no record has it evaluated.
     var row: FieldRow { get }
-    /// Finds a case by its name.
+    /// Finds a case by its name, and the name of a case.
     static var table: NameTable<Self> { get }
 }
 
 extension RecordField {
     /// The rows of all fields, from which the JSON Schemas and the reference page are made.
     package static var rows: [FieldRow] { allCases.map(\.row) }
-    package static var names: [String] { allCases.map(\.name) }
-    package var name: String { row.name }
+    package static var names: [String] { table.names }
+    package var name: String { Self.table.names[Int(rawValue)] }
 }
 
 extension NameTable where Value: RecordField {
@@ -26,9 +26,9 @@ extension NameTable where Value: RecordField {
                 && fields.count <= RecordLimits.fieldsMax,
             "a field's number is its place, and there are at most fieldsMax")
         precondition(
-            Set(fields.map(\.name)).count == fields.count,
+            Set(fields.map(\.row.name)).count == fields.count,
             "each member of a record has a name of its own")
-        self.init(fields.map { ($0.name, $0) })
+        self.init(fields.map { ($0.row.name, $0) })
     }
 }
 
