@@ -45,7 +45,7 @@ struct RecordStream {
                 return written % Self.collectedTogether == 0 ? try collect() : ()
             case .queueFull where ContinuousClock.now < deadline:
                 try collect()
-                Thread.sleep(forTimeInterval: 0.01)
+                Thread.sleep(forTimeInterval: 0.001)
             case .queueFull: throw refusal("the producer's queue is full")
             case .failed(let error): throw refusal("\(error)")
             }

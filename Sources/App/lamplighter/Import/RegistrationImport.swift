@@ -47,6 +47,8 @@ final class RegistrationImport {
     private static let topicOfSuppressions = 1
     private static let silenceMax = Duration.seconds(20)
     private static let batch = 1000
+    /// Where nothing has come, in microseconds.
+    private static let pause: UInt32 = 2000
     private static let endedMax = 10_000
 
     init(_ configuration: Configuration, _ settings: ImportSettings) throws {
@@ -84,9 +86,8 @@ final class RegistrationImport {
     func load() throws {
         var heard = ContinuousClock.now
         while !reader.isCaughtUp {
-            if try follow() > 0 { heard = .now }
+            if try follow() > 0 { heard = .now } else { usleep(Self.pause) }
             try checkReader(since: heard)
-            if !reader.isCaughtUp { usleep(5000) }
         }
     }
 
@@ -237,7 +238,8 @@ final class RegistrationImport {
             // Where all has been read, silence is no fault.
             if count > 0 || !isBehind { heard = .now }
             try checkReader(since: heard)
-            usleep(50_000)
+            // What is there to be read comes in small parts, since the reader is frugal.
+            if count == 0 { usleep(Self.pause) }
         } while ContinuousClock.now < end || isBehind
         try stream?.finish()
     }
