@@ -30,9 +30,11 @@ private struct JoiningBench: ~Copyable {
         let token: [UInt8] = [1]
         return token.withUnsafeBytes { bytes in
             table.insert(
-                content, route: RouteID(rawValue: 0), token: bytes, coalescingKey: 0,
-                assignment: assignment, partition: 0, offset: 1, saidAt: 1, isActive: true,
-                &tracker)
+                content,
+                of: DeferredTable.Key(
+                    route: RouteID(rawValue: 0), token: bytes, coalescingKey: 0),
+                at: DeferredTable.Place(
+                    assignment, partition: 0, offset: 1, saidAt: 1, isActive: true), &tracker)
         }
     }
 

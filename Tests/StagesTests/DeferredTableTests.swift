@@ -32,9 +32,10 @@ private struct DeferralBench: ~Copyable {
         let content = content(dueIn: seconds)
         let row = [token].withUnsafeBytes { bytes in
             table.insert(
-                content, route: RouteID(rawValue: route), token: bytes, coalescingKey: 0,
-                assignment: assignment, partition: 0, offset: offset, saidAt: offset,
-                isActive: isActive, &tracker)
+                content,
+                of: DeferredTable.Key(
+                    route: RouteID(rawValue: route), token: bytes, coalescingKey: 0),
+                at: place(isActive: isActive), &tracker)
         }
         checkInvariants()
         return row
@@ -43,10 +44,15 @@ private struct DeferralBench: ~Copyable {
     mutating func replace(_ row: UInt32, expiresIn life: Int = 600) -> Bool {
         offset += 1
         let needsRewrite = table.replace(
-            row, with: content(expiresIn: life), saidAt: offset, isRewrite: false,
-            isActive: true, &tracker)
+            row, with: content(expiresIn: life), at: place(isActive: true), isRewrite: false,
+            &tracker)
         checkInvariants()
         return needsRewrite
+    }
+
+    private func place(isActive: Bool) -> DeferredTable.Place {
+        DeferredTable.Place(
+            assignment, partition: 0, offset: offset, saidAt: offset, isActive: isActive)
     }
 
     func firstReady(route: UInt16 = 0) -> UInt32? { table.firstReady(of: RouteID(rawValue: route)) }

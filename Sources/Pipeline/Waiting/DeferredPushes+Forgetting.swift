@@ -59,11 +59,13 @@ extension DeferredPushes {
         of route: RouteID, _ state: inout PipelineState
     ) -> Bool {
         var forgotten: [(partition: Int32, offset: Int64)] = []
-        let hasForgotten = table.forget(
-            route, keeping: state.breakers.areClosed(route) ? 0 : HoldWatch.probesKept,
+        let bounds = DeferredTable.Bounds(
+            keeping: state.breakers.areClosed(route) ? 0 : HoldWatch.probesKept,
             owedMax: Self.relaxed(rowsOwedMax(state)),
-            bytesMax: Self.relaxed(state.settings.sizes.deferredBytesMax), &state.tracker
-        ) { forgotten.append(($0, $1)) }
+            bytesMax: Self.relaxed(state.settings.sizes.deferredBytesMax))
+        let hasForgotten = table.forget(route, until: bounds, &state.tracker) {
+            forgotten.append(($0, $1))
+        }
         state.counters.deferredForgotten += forgotten.count
         for (partition, offset) in forgotten {
             guard let id = assignments.assignment(ofPartition: partition) else { continue }

@@ -212,10 +212,12 @@ struct DeferredPushes: ~Copyable {
             if let row = reading.row { table.forget(row, &state.tracker) }
             return nil
         }
+        let place = DeferredTable.Place(
+            reading.id, partition: assignments.partition(of: reading.id), offset: record.offset,
+            saidAt: saidAt, isActive: isActive)
         if let row = reading.row {
             let needsRewrite = table.replace(
-                row, with: content, saidAt: saidAt, isRewrite: record.endedOffset != nil,
-                isActive: isActive, &state.tracker)
+                row, with: content, at: place, isRewrite: record.endedOffset != nil, &state.tracker)
             if record.endedOffset != nil, !table.hasUnreadRewrites(row) {
                 marks.read(table.claim(of: row), saidAt: saidAt)
             }
@@ -230,10 +232,10 @@ struct DeferredPushes: ~Copyable {
         } else {
             let row = tokenKey.token.withUnsafeBytes { token in
                 table.insert(
-                    content, route: tokenKey.route, token: token,
-                    coalescingKey: tokenKey.coalescingKey, assignment: reading.id,
-                    partition: assignments.partition(of: reading.id), offset: record.offset,
-                    saidAt: saidAt, isActive: isActive, &state.tracker)
+                    content,
+                    of: DeferredTable.Key(
+                        route: tokenKey.route, token: token, coalescingKey: tokenKey.coalescingKey),
+                    at: place, &state.tracker)
             }
             endIfSuperseded(row, &state)
             return row

@@ -27,22 +27,33 @@ extension DeferredTable {
         }
     }
 
+    /// What the table may have, and what stays of a route whose rows are removed.
+    package struct Bounds {
+        /// So many rows of the route that may be sent now stay.
+        let kept: Int
+        /// The most rows that owe a push.
+        let owedMax: Int
+        /// The most bytes of payloads.
+        let bytesMax: Int
+
+        package init(keeping kept: Int, owedMax: Int, bytesMax: Int) {
+            (self.kept, self.owedMax, self.bytesMax) = (kept, owedMax, bytesMax)
+        }
+    }
+
     /// Removes rows of this route, without a tombstone, until the table is within these bounds or no
     /// further row can be made again of its records.
-    /// - Parameters:
-    ///   - kept: so many rows that may be sent now stay.
-    ///   - owedMax: the most rows that owe a push.
-    ///   - bytesMax: the most bytes of payloads.
-    ///   - body: is called with the partition of each row and the offset of its first record.
+    ///
+    /// - Parameter body: is called with the partition of each row and the offset of its first record.
     /// - Returns: whether any was removed.
     package mutating func forget(
-        _ route: RouteID, keeping kept: Int, owedMax: Int, bytesMax: Int,
-        _ tracker: inout OffsetTracker, _ body: (_ partition: Int32, _ offset: Int64) -> Void
+        _ route: RouteID, until bounds: Bounds, _ tracker: inout OffsetTracker,
+        _ body: (_ partition: Int32, _ offset: Int64) -> Void
     ) -> Bool {
-        var kept = kept
+        var kept = bounds.kept
         var hasForgotten = false
         var steps = rows.count
-        while steps > 0, count - sentCount > owedMax || bodies.bytes > bytesMax {
+        while steps > 0, count - sentCount > bounds.owedMax || bodies.bytes > bounds.bytesMax {
             steps -= 1
             forgetPosition = forgetPosition + 1 < rows.count ? forgetPosition + 1 : 0
             let row = forgetPosition

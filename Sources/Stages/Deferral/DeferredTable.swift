@@ -208,6 +208,37 @@ package struct DeferredTable: ~Copyable {
 
     // MARK: Records are read
 
+    /// Whose push a record is. The token's bytes are lent for a call.
+    package struct Key {
+        let route: RouteID
+        let token: UnsafeRawBufferPointer
+        let coalescingKey: UInt64
+
+        package init(route: RouteID, token: UnsafeRawBufferPointer, coalescingKey: UInt64) {
+            (self.route, self.token, self.coalescingKey) = (route, token, coalescingKey)
+        }
+    }
+
+    /// Where a record was read, and what that says of it.
+    package struct Place {
+        let assignment: AssignmentID
+        /// The partition of the assignment.
+        let partition: Int32
+        let offset: Int64
+        /// The offset at which its content was first written: another one if it is a rewrite.
+        let saidAt: Int64
+        /// Whether the partition has been read to its end; until then no row acts.
+        let isActive: Bool
+
+        package init(
+            _ assignment: AssignmentID, partition: Int32, offset: Int64, saidAt: Int64,
+            isActive: Bool
+        ) {
+            (self.assignment, self.partition) = (assignment, partition)
+            (self.offset, self.saidAt, self.isActive) = (offset, saidAt, isActive)
+        }
+    }
+
     /// Stores a body. Its bytes stay until the row's content is replaced or the row is gone.
     package mutating func keep(
         _ payload: EventPayload, collapseID: [UInt8], readAt: WallTime, knownSince: UInt64,
@@ -223,24 +254,18 @@ package struct DeferredTable: ~Copyable {
         name.withUnsafeBytes { bodies.add(scope, $0, to: body) }
     }
 
-    /// Makes a row of the first record of a key. The row holds the record's offset.
-    /// - Parameters:
-    ///   - partition: the partition of the assignment.
-    ///   - offset: the offset of the record.
-    ///   - saidAt: the offset at which the content was first written, if the record is a rewrite.
-    ///   - isActive: whether the partition has been read to its end; until then no row acts.
+    /// Makes a row of the first record of a key. The row claims the record's offset.
     package mutating func insert(
-        _ content: DeferredContent, route: RouteID, token: UnsafeRawBufferPointer,
-        coalescingKey: UInt64, assignment: AssignmentID, partition: Int32, offset: Int64,
-        saidAt: Int64, isActive: Bool, _ tracker: inout OffsetTracker
+        _ content: DeferredContent, of key: Key, at place: Place, _ tracker: inout OffsetTracker
     ) -> UInt32 {
-        let claim = tracker.claimRow(assignment, offset: offset)
-        let reference = tokens.allocate(bytes: max(1, token.count))
-        tokens.write(token, to: reference, offset: 0)
+        let claim = tracker.claimRow(place.assignment, offset: place.offset)
+        let reference = tokens.allocate(bytes: max(1, key.token.count))
+        tokens.write(key.token, to: reference, offset: 0)
         let row = Row(
-            content: content, claim: claim, offset: saidAt, coalescingKey: coalescingKey,
-            token: reference, tokenBytes: UInt16(token.count), route: route,
-            partition: partition, isFresh: isActive && saidAt == offset,
+            content: content, claim: claim, offset: place.saidAt,
+            coalescingKey: key.coalescingKey, token: reference,
+            tokenBytes: UInt16(key.token.count), route: key.route, partition: place.partition,
+            isFresh: place.isActive && place.saidAt == place.offset,
             expiresInKafka: content.push.expiresAt)
         let number: UInt32
         if let reused = free.popLast() {
@@ -253,9 +278,9 @@ package struct DeferredTable: ~Copyable {
         let id = Int(claim.id.rawValue)
         while rowsByClaim.count <= id { rowsByClaim.append(0) }
         rowsByClaim[id] = number
-        index.insert(hash: hash(route, token, coalescingKey), row: number)
+        index.insert(hash: hash(key.route, key.token, key.coalescingKey), row: number)
         countOwed(1, row)
-        if isActive { rest(number, until: content.push.notBefore) }
+        if place.isActive { rest(number, until: content.push.notBefore) }
         return number
     }
 
@@ -265,10 +290,11 @@ package struct DeferredTable: ~Copyable {
     /// - Returns: whether the record says less than is owed. It must then be written again, or
     ///   whoever replays the topic would know only this record.
     package mutating func replace(
-        _ row: UInt32, with content: DeferredContent, saidAt: Int64, isRewrite: Bool,
-        isActive: Bool, _ tracker: inout OffsetTracker
+        _ row: UInt32, with content: DeferredContent, at place: Place, isRewrite: Bool,
+        _ tracker: inout OffsetTracker
     ) -> Bool {
         let number = Int(row)
+        let (saidAt, isActive) = (place.saidAt, place.isActive)
         let isKnown = saidAt <= rows[number].offset && !rows[number].isRevoked
         let isOwn = isKnown && rows[number].unreadRewrites > 0
         if isOwn { rows[number].unreadRewrites -= 1 }
