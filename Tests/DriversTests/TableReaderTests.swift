@@ -70,7 +70,9 @@ import Testing
         reader.close(timeout: .seconds(5))
     }
 
-    @Test func `a queue that is full does not stop the fetches for a second`() async throws {
+    /// - Parameter limit: a turn is full before the queue is empty, or the other way round.
+    @Test(arguments: [10, 1000])
+    func `a queue that is full does not stop the fetches for a second`(limit: Int) async throws {
         let fixture = try KafkaFixture(["registrations": 1])
         let batches = 20
         for batch in 0..<batches {
@@ -81,7 +83,7 @@ import Testing
             ["registrations"], properties: ["queued.min.messages": "100"])
         let stopwatch = Stopwatch()
         try await waitUntil("the end") {
-            _ = reader.poll(now: .current, limit: 10) { _ in }
+            _ = reader.poll(now: .current, limit: limit) { _ in }
             return reader.isCaughtUp
         }
         #expect(reader.recordsRead == 2000)

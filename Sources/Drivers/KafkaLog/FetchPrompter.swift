@@ -19,13 +19,15 @@ struct FetchPrompter {
     /// Whether librdkafka has the setting (since 2.2); before that it waits for a second.
     static let isInLibrary = RdkafkaVersion.number >= 0x0202_0000
 
+    func isDue(_ now: MonotonicTime) -> Bool { !Self.isInLibrary && now >= nextAt }
+
     /// Asks for the ends of the partitions, if librdkafka needs that and it is time.
     ///
     /// - Parameter partitions: those that are read, with `Offset.end`.
     mutating func prompt(
         _ client: Client, now: MonotonicTime, _ partitions: () -> TopicPartitionList
     ) {
-        guard !Self.isInLibrary, now >= nextAt else { return }
+        guard isDue(now) else { return }
         nextAt = now + Self.backoff
         client.askOffsets(partitions())
     }

@@ -158,7 +158,8 @@ package final class TableReader {
             compareKey(of: message, topic: topic)
             body(KafkaRecord(message, topic: topic))
         }
-        if looked == limit {
+        // A small queue is drained before a turn is full.
+        if looked > 0, prompter.isDue(now.monotonic), looked == limit || isBehind {
             prompter.prompt(session.client, now: now.monotonic) { everyPartition }
         }
         return looked
@@ -375,6 +376,8 @@ package final class TableReader {
         }
         return progress
     }
+
+    private var isBehind: Bool { topics.indices.contains { progress(topic: $0).remaining > 0 } }
 
     /// Why no connection can be made; nil if that is not known.
     package var connectionFailure: ConnectionFailure? { session.client.connectionFailure }
