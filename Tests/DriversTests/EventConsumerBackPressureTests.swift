@@ -109,13 +109,18 @@ import Testing
         reading.close()
     }
 
-    @Test func `a full queue does not stop the fetches of events for a second`() async throws {
+    /// - Parameter limit: a turn is full before the queue is empty, or the other way round.
+    @Test(arguments: [100, 1000])
+    func `a full queue does not stop the fetches of events for a second`(
+        limit: Int
+    ) async throws {
         let fixture = try KafkaFixture(["events": 1])
         let batches = 20
         for batch in 0..<batches { try fixture.write(100, from: 100 * batch, to: "events") }
         // One batch fills it.
         let reading = Reading(
             try fixture.consumer(["events"], properties: ["queued.min.messages": "100"]))
+        reading.limit = limit
         try await reading.waitForAssignment()
         let stopwatch = Stopwatch()
         try await reading.waitForRecords(100 * batches)

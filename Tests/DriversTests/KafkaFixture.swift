@@ -95,6 +95,9 @@ final class Reading {
         consumer.completeRevoke(commit: [], now: .current)
     }
 
+    /// Of a poll; the next follows at once where it was reached.
+    var limit = 100
+
     struct Seen: Hashable {
         var topic: Int
         var partition: Int32
@@ -107,13 +110,13 @@ final class Reading {
     func turn() {
         consumer.clearWakeUp()
         while consumer.poll(
-            now: .current, limit: 100,
+            now: .current, limit: limit,
             { record in
                 records.append(
                     Seen(
                         topic: record.topic, partition: record.partition, offset: record.offset,
                         value: record.value.map { String(decoding: $0, as: UTF8.self) }))
-            }) == 100
+            }) == limit
         {}
         for fact in consumer.takeFacts() {
             facts.append(fact)

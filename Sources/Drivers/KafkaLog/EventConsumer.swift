@@ -158,7 +158,9 @@ package final class EventConsumer {
             if ahead.isFull { deliverAhead(of: session, now: now, body) }
         }
         deliverAhead(of: session, now: now, body)
-        if looked == limit, looked > 0 {
+        prompter.note(looked)
+        // A small queue is drained before a turn is full.
+        if prompter.isDue(now.monotonic), looked == limit || hasMoreToRead {
             prompter.prompt(session.client, now: now.monotonic) { partitionsBeingRead() }
         }
         return looked

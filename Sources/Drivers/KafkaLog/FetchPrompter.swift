@@ -12,6 +12,9 @@ internal import Rdkafka
 /// long.
 struct FetchPrompter {
     private var nextAt = MonotonicTime(nanoseconds: .min)
+    /// Whether a record has come since it last asked: what stands still for another reason is not
+    /// helped by asking.
+    private var hasRead = false
 
     /// How long fetching stops after the queue was full. A full queue (100,000 events, or 32 MiB of
     /// registrations) takes about as long or longer to read.
@@ -19,7 +22,10 @@ struct FetchPrompter {
     /// Whether librdkafka has the setting (since 2.2); before that it waits for a second.
     static let isInLibrary = RdkafkaVersion.number >= 0x0202_0000
 
-    func isDue(_ now: MonotonicTime) -> Bool { !Self.isInLibrary && now >= nextAt }
+    /// Notes how many records a turn has read.
+    mutating func note(_ looked: Int) { hasRead = hasRead || looked > 0 }
+
+    func isDue(_ now: MonotonicTime) -> Bool { !Self.isInLibrary && hasRead && now >= nextAt }
 
     /// Asks for the ends of the partitions, if librdkafka needs that and it is time.
     ///
@@ -29,6 +35,7 @@ struct FetchPrompter {
     ) {
         guard isDue(now) else { return }
         nextAt = now + Self.backoff
+        hasRead = false
         client.askOffsets(partitions())
     }
 }

@@ -104,6 +104,7 @@ package final class PartitionRereader {
             self.place!.offset = message.offset + 1
             body(KafkaRecord(message, topic: 0))
         }
+        prompter.note(looked)
         if looked == limit, let place {
             prompter.prompt(session.client, now: now.monotonic) {
                 let list = TopicPartitionList(capacity: 1)

@@ -158,8 +158,9 @@ package final class TableReader {
             compareKey(of: message, topic: topic)
             body(KafkaRecord(message, topic: topic))
         }
+        prompter.note(looked)
         // A small queue is drained before a turn is full.
-        if looked > 0, prompter.isDue(now.monotonic), looked == limit || isBehind {
+        if prompter.isDue(now.monotonic), looked == limit || isBehind {
             prompter.prompt(session.client, now: now.monotonic) { everyPartition }
         }
         return looked
