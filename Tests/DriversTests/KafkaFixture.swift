@@ -85,6 +85,17 @@ extension KafkaFixture {
     }
 }
 
+/// How often nothing has come for the second for which librdkafka stops fetching, or nearly.
+struct Standstills {
+    private(set) var count = 0
+    private var movedAt = ContinuousClock.now
+
+    mutating func moved() {
+        if movedAt.duration(to: .now) > .milliseconds(800) { count += 1 }
+        movedAt = .now
+    }
+}
+
 /// A consumer together with the facts it has reported and the records it has delivered.
 final class Reading {
     let consumer: EventConsumer

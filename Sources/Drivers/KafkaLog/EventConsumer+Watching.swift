@@ -38,19 +38,6 @@ extension EventConsumer {
         }
     }
 
-    /// Whether the brokers have more of a partition that is being read, as of its last fetch. Makes no
-    /// request.
-    var hasMoreToRead: Bool {
-        guard let session else { return false }
-        return partitions.assigned { !$0.isPaused && !$0.isMuted && !$0.isAtEnd }.contains { id in
-            guard let row = partitions.row(id),
-                let marks = session.client.cachedWatermarks(
-                    topic: topics[row.topic], partition: row.partition)
-            else { return false }
-            return marks.high > row.received + 1
-        }
-    }
-
     /// How many records were delivered that had been delivered before in an earlier assignment,
     /// without those of replayed topics.
     package var redelivered: Int { partitions.redelivered }

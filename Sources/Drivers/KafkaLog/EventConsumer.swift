@@ -113,7 +113,9 @@ package final class EventConsumer {
     /// When `poll` must be called even if nothing arrives.
     package var nextDeadline: MonotonicTime? {
         if case .assigning(let resolver) = pending { return resolver.nextAttemptAt }
-        return pending == nil && rebalances.isEmpty ? unstarted?.nextAttemptAt : nil
+        guard pending == nil, rebalances.isEmpty else { return nil }
+        guard let attempt = unstarted?.nextAttemptAt else { return prompter.nextDeadline }
+        return min(attempt, prompter.nextDeadline ?? attempt)
     }
 
     // MARK: Records
@@ -158,19 +160,26 @@ package final class EventConsumer {
             if ahead.isFull { deliverAhead(of: session, now: now, body) }
         }
         deliverAhead(of: session, now: now, body)
-        prompter.note(looked)
-        // A small queue is drained before a turn is full.
-        if prompter.isDue(now.monotonic), looked == limit || hasMoreToRead {
-            prompter.prompt(session.client, now: now.monotonic) { partitionsBeingRead() }
+        prompter.turned(session.client, looked: looked, now: now.monotonic) {
+            partitionsBehind(of: session)
         }
         return looked
     }
 
-    private func partitionsBeingRead() -> TopicPartitionList {
+    /// Those that are read and of which the brokers have more, as of their last fetches, with
+    /// `Offset.end`.
+    private func partitionsBehind(of session: ConsumerSession) -> TopicPartitionList {
         let list = TopicPartitionList()
-        for id in partitions.assigned(where: { !$0.isPaused && !$0.isMuted }) {
-            let (topic, partition) = partitions.partition(of: id)
-            list.append(topic: topics[topic], partition: partition, offset: Offset.end)
+        let read = partitions.assigned {
+            !$0.isPaused && !$0.isMuted && !$0.isAtEnd && !$0.isRefused && !$0.isOutOfReach
+        }
+        for id in read {
+            guard let row = partitions.row(id),
+                let marks = session.client.cachedWatermarks(
+                    topic: topics[row.topic], partition: row.partition),
+                marks.high > row.received + 1
+            else { continue }
+            list.append(topic: topics[row.topic], partition: row.partition, offset: Offset.end)
         }
         return list
     }

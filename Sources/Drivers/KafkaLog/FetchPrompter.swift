@@ -11,9 +11,10 @@ internal import Rdkafka
 /// Its answer is ignored and not waited for. So the queue can be small without running empty for
 /// long.
 struct FetchPrompter {
+    /// Whether librdkafka has to be asked at all.
+    private let isNeeded: Bool
     private var nextAt = MonotonicTime(nanoseconds: .min)
-    /// Whether a record has come since it last asked: what stands still for another reason is not
-    /// helped by asking.
+    /// Whether something has come since it was last looked at who is behind.
     private var hasRead = false
 
     /// How long fetching stops after the queue was full. A full queue (100,000 events, or 32 MiB of
@@ -22,20 +23,32 @@ struct FetchPrompter {
     /// Whether librdkafka has the setting (since 2.2); before that it waits for a second.
     static let isInLibrary = RdkafkaVersion.number >= 0x0202_0000
 
-    /// Notes how many records a turn has read.
-    mutating func note(_ looked: Int) { hasRead = hasRead || looked > 0 }
+    init(isNeeded: Bool = !isInLibrary) { self.isNeeded = isNeeded }
 
-    func isDue(_ now: MonotonicTime) -> Bool { !Self.isInLibrary && hasRead && now >= nextAt }
+    /// When a turn is to be taken, even if nothing has come: a queue that is drained before the next
+    /// question would stay empty. Nil if there is no need.
+    var nextDeadline: MonotonicTime? { hasRead && isNeeded ? nextAt : nil }
 
-    /// Asks for the ends of the partitions, if librdkafka needs that and it is time.
+    /// A turn has read so many messages. Asks for the ends of the partitions that are behind, if
+    /// librdkafka needs that and it is time.
     ///
-    /// - Parameter partitions: those that are read, with `Offset.end`.
-    mutating func prompt(
-        _ client: Client, now: MonotonicTime, _ partitions: () -> TopicPartitionList
+    /// - Parameter behind: the partitions of which the brokers have more, with `Offset.end`. It is called
+    ///   once in `backoff` at most, and not again before something has come: what stands still for
+    ///   another reason, such as a partition without a leader, is asked about once.
+    mutating func turned(
+        _ client: Client, looked: Int, now: MonotonicTime, behind: () -> TopicPartitionList
     ) {
-        guard isDue(now) else { return }
+        guard looks(afterReading: looked, now: now) else { return }
+        let partitions = behind()
+        if !partitions.isEmpty { client.askOffsets(partitions) }
+    }
+
+    /// Whether it is time to look who is behind.
+    mutating func looks(afterReading looked: Int, now: MonotonicTime) -> Bool {
+        hasRead = hasRead || looked > 0
+        guard hasRead, isNeeded, now >= nextAt else { return false }
         nextAt = now + Self.backoff
         hasRead = false
-        client.askOffsets(partitions())
+        return true
     }
 }

@@ -42,6 +42,9 @@ package final class PartitionRereader {
 
     package func clearWakeUp() { waker.awake() }
 
+    /// When `poll` is to be called even if nothing arrives; nil if there is no need.
+    package var nextDeadline: MonotonicTime? { place == nil ? nil : prompter.nextDeadline }
+
     /// The number of the reading that is under way; nil for none.
     package var number: Int? { place?.number }
 
@@ -104,15 +107,20 @@ package final class PartitionRereader {
             self.place!.offset = message.offset + 1
             body(KafkaRecord(message, topic: 0))
         }
-        prompter.note(looked)
-        if looked == limit, let place {
-            prompter.prompt(session.client, now: now.monotonic) {
-                let list = TopicPartitionList(capacity: 1)
-                list.append(topic: topic, partition: place.partition, offset: Offset.end)
-                return list
-            }
-        }
+        prompter.turned(session.client, looked: looked, now: now.monotonic) { placeBehind() }
         return (looked, end)
+    }
+
+    /// The partition that is read, with `Offset.end`, if the brokers have more of it as of its last fetch.
+    private func placeBehind() -> TopicPartitionList {
+        let list = TopicPartitionList(capacity: 1)
+        if let place,
+            let marks = session.client.cachedWatermarks(topic: topic, partition: place.partition),
+            marks.high > place.offset
+        {
+            list.append(topic: topic, partition: place.partition, offset: Offset.end)
+        }
+        return list
     }
 
     private func failed(_ error: RdkafkaError, now: Now) {

@@ -22,8 +22,6 @@ package final class TableReader {
     private var warnings = WarningLimiter()
     private var pendingWarnings: [KafkaWarning] = []
     private var discoverAt: MonotonicTime
-    /// Every partition that is read, with `Offset.end`, for `prompter`.
-    private let everyPartition = TopicPartitionList()
     private var prompter = FetchPrompter()
     private let inquiry = EndInquiry()
     private var freshness: TableFreshness
@@ -132,6 +130,9 @@ package final class TableReader {
 
     package func clearWakeUp() { waker.awake() }
 
+    /// When `poll` is to be called even if nothing arrives; nil if there is no need.
+    package var nextDeadline: MonotonicTime? { prompter.nextDeadline }
+
     // MARK: Records
 
     /// Lends up to `limit` records to `body` and returns how many messages were examined: fewer
@@ -158,11 +159,7 @@ package final class TableReader {
             compareKey(of: message, topic: topic)
             body(KafkaRecord(message, topic: topic))
         }
-        prompter.note(looked)
-        // A small queue is drained before a turn is full.
-        if prompter.isDue(now.monotonic), looked == limit || isBehind {
-            prompter.prompt(session.client, now: now.monotonic) { everyPartition }
-        }
+        prompter.turned(session.client, looked: looked, now: now.monotonic) { partitionsBehind() }
         return looked
     }
 
@@ -373,12 +370,27 @@ package final class TableReader {
             let marks = session.client.cachedWatermarks(
                 topic: topics[topic], partition: Int32(partition))
             guard let marks else { continue }
-            progress.remaining += max(0, marks.high - max(row.received + 1, marks.low))
+            // Behind the last record there may be a transaction's mark, or what was compacted away.
+            progress.remaining += max(0, marks.high - max(row.position, marks.low))
         }
         return progress
     }
 
-    private var isBehind: Bool { topics.indices.contains { progress(topic: $0).remaining > 0 } }
+    /// Those of which the brokers have more, as of their last fetches, with `Offset.end`. What is not
+    /// given out, as in a transaction that is not over, does not count.
+    private func partitionsBehind() -> TopicPartitionList {
+        let list = TopicPartitionList()
+        for topic in topics.indices {
+            for (partition, row) in partitions[topic].enumerated()
+            where !row.isRefused && row.endedAt <= row.received {
+                let marks = session.client.cachedWatermarks(
+                    topic: topics[topic], partition: Int32(partition))
+                guard let marks, marks.high > row.position else { continue }
+                list.append(topic: topics[topic], partition: Int32(partition), offset: Offset.end)
+            }
+        }
+        return list
+    }
 
     /// Why no connection can be made; nil if that is not known.
     package var connectionFailure: ConnectionFailure? { session.client.connectionFailure }
@@ -481,7 +493,6 @@ package final class TableReader {
             list.append(
                 topic: topics[topic], partition: partition,
                 offset: start.offset(topic, Int(partition)))
-            everyPartition.append(topic: topics[topic], partition: partition, offset: Offset.end)
         }
         do {
             try session.client.incrementalAssign(list)

@@ -155,6 +155,18 @@ struct PlannerLoop: ~Copyable {
 
     mutating func produceRecords(now: Now) { records.produce(&pipeline, plan, now: now) }
 
+    /// When Kafka is to be read again though nothing has come from there.
+    private func readingDue(now: Now) -> MonotonicTime {
+        // It may be over: without room nothing is read.
+        let soon = now.monotonic + .milliseconds(10)
+        func due(_ deadline: MonotonicTime?) -> MonotonicTime {
+            deadline.map { max($0, soon) } ?? .distantFuture
+        }
+        return min(
+            due(consumer?.nextDeadline), due(tables.nextDeadline),
+            due(readers.rereader?.nextDeadline))
+    }
+
     private mutating func sleep(now: Now) {
         let waker = delivery.waker
         waker.prepareToSleep()
@@ -163,10 +175,7 @@ struct PlannerLoop: ~Copyable {
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
         wake = min(wake, inquiries.nextDue(now: now.monotonic), topicTurnsDue)
         wake = min(wake, now.monotonic + Heartbeat.sleepMax)
-        if let deadline = consumer?.nextDeadline {
-            // The deadline may have passed: without room for events, the consumer is not polled.
-            wake = min(wake, max(deadline, now.monotonic + .milliseconds(10)))
-        }
+        wake = min(wake, readingDue(now: now))
         let ready = epoll.wait(timeout: max(.zero, wake - now.monotonic))
         for index in 0..<ready {
             switch epoll.event(index).tag {

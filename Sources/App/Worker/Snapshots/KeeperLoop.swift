@@ -76,7 +76,8 @@ struct KeeperLoop: ~Copyable {
                 if now.monotonic >= writeAt { write(now: now) }
             }
             if !isBusy {
-                _ = epoll.wait(timeout: .seconds(1))
+                let wait = tables.nextDeadline.map { max(.zero, $0 - now.monotonic) }
+                _ = epoll.wait(timeout: min(.seconds(1), wait ?? .seconds(1)))
                 tables.clearWakeUp()
             }
         }
