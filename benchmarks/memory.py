@@ -9,7 +9,7 @@ import time
 import metrics
 from fleet import Fleet
 from results import Section, Target, plain, table
-from rig import ROOT, Rig, memory_bytes, number
+from rig import ROOT, Rig, fail, memory_bytes, number
 
 TOKENS = number("TOKENS", 1_000_000)
 FEW = 1_000
@@ -60,7 +60,7 @@ def measure(rig, simulator, tokens):
     ready = rested(worker, log)
     pushed = None
     # Of fewer tokens many pushes would be coalesced, and the emitter waits for each.
-    if tokens >= PUSHES:
+    if tokens > FEW:
         fleet.run(1, PUSHES)
         fleet.run(10, PUSHES)
         pushed = rested(worker, log)
@@ -77,6 +77,8 @@ def measure(rig, simulator, tokens):
 
 
 def main():
+    if TOKENS < PUSHES:
+        fail(f"TOKENS={TOKENS} are too few for PUSHES={PUSHES}: with one each, the second to a token would be coalesced")
     with Rig() as rig:
         section = Section("memory", "A worker's memory", f"make bench-memory TOKENS={TOKENS} PUSHES={PUSHES}")
         simulator = rig.simulator()

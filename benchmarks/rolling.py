@@ -22,10 +22,11 @@ ROUNDS = number("BENCH_ROUNDS", 3)
 # Events a second, each of a subject and a token of its own.
 RATE = 2000
 WORKERS = 3
-# Registrations beside those of the events. From a million on, workers begin with snapshots.
+# Registrations, of which each event has one. From a million on, workers begin with snapshots.
 TOKENS = [int(text) for text in os.environ.get("ROLLING_TOKENS", "100000").split()]
 SNAPSHOTS_FROM = 1_000_000
-# Seconds that the worker serves that writes the first one.
+# Seconds that the worker serves that writes the first one: until it has asked Kafka once more how far the
+# topics go, what may be behind is not written.
 SERVED = 15
 # From a replacement that has its partitions to the next stop.
 PAUSE = 4
@@ -276,10 +277,10 @@ def main():
             "events of a dead worker waited for. Lost, duplicates and the longest time without any "
             "acceptance are by the simulator's log. " + "; ".join(
                 f"**{case}**: {what}" for case, what in CASES.items()) + ".")
-        for tokens in TOKENS:
-            runs = measured(rig, simulator, max(tokens, RATE * (SECONDS + WARM_UP)))
+        for tokens in sorted({max(tokens, RATE * (SECONDS + WARM_UP)) for tokens in TOKENS}):
+            runs = measured(rig, simulator, tokens)
             add(section, tokens, runs)
-            if tokens == min(TOKENS) and not FURTHER:
+            if tokens <= max(min(TOKENS), RATE * (SECONDS + WARM_UP)) and not FURTHER:
                 middle = {
                     case: sorted(figures, key=lambda run: run["milliseconds"]["p99"])[len(figures) // 2]
                     for case, figures in runs.items()}
