@@ -53,7 +53,7 @@ extension PushPipeline {
     /// The index knows of the worker's own suppressions before the topic does, which may never know of
     /// them. A file of it would keep tokens from pushes that no other worker leaves out, and nobody
     /// could lift that.
-    private var suppressionsFault: SnapshotFault? {
+    package var suppressionsFault: SnapshotFault? {
         let waiting = state.outbox.tickets.usage(of: .suppressions).count
         let refused = state.outbox.suppressionsGivenUp
         if refused > 0 {

@@ -198,5 +198,10 @@ internal import Testing
         let target = #"{"class":"device","token":"00"}"#
         #expect(throws: UselessRecord.self) { try notes(target).get() }
         #expect(try notes(target, "intake: {allowInstallations: true}").get().isEmpty)
+        // A broadcast would reach other installations, too.
+        let channel = #"{"class":"channel","token":"dHN0LXNyY2gtY2hubA=="}"#
+        #expect(throws: UselessRecord.self) {
+            try notes(channel, "intake: {allowInstallations: true}").get()
+        }
     }
 }

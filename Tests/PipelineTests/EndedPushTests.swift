@@ -79,6 +79,23 @@ internal import Testing
         #expect(end.map(\.attempts) == [2] && end.map(\.status) == [429])
     }
 
+    @Test(
+        arguments: [
+            (410, APNSReason.unregistered, 410, "Unregistered"),
+            (500, .internalServerError, nil, ""),
+        ] as [(UInt16, APNSReason, UInt16?, String)])
+    func `a push whose token is gone meanwhile has the answer that calls it dead, and no other`(
+        status: UInt16, reason: APNSReason, told: UInt16?, text: String
+    ) {
+        let fixture = fixture(share: 0)
+        let push = fixture.take()[0]
+        fixture.unregister("I1")
+        fixture.answer(push, status, reason)
+        let end = ends(fixture)
+        #expect(end.map(\.outcome) == [.unregistered])
+        #expect(end.map(\.status) == [told] && end.map(\.reason) == [text])
+    }
+
     @Test func `a push that is not sent is told of, without an answer`() {
         let expired = fixture(share: 0) { $0.events.changeTTL = .seconds(60) }
         expired.pass(.seconds(61))

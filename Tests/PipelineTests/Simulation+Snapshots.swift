@@ -39,10 +39,11 @@ struct SimulatedSnapshot {
             routing: PushPipeline.fingerprint(
                 routing: SimulationWorker.routing, settings: worker.settings), tombstonesLast: nil)
         let memory = Memory()
+        guard worker.pipeline.suppressionsFault == nil else { return nil }
         do throws(SnapshotFault) {
             try worker.pipeline.writeIndex(stamp) { memory.bytes.append(contentsOf: $0) }
         } catch {
-            return nil
+            preconditionFailure("an index that may be written is written: \(error)")
         }
         bytes = memory.bytes
     }

@@ -198,6 +198,19 @@ private typealias Fixture = AudienceFixture
         }
     }
 
+    @Test(arguments: [.kindWide, .installations] as [FurtherLists])
+    func `a file with lists that its head does not announce is refused`(
+        lists: FurtherLists
+    ) throws {
+        var audience = Fixture.audience(lists)
+        audience.apply(
+            Fixture.registration("production/com.example.Home/I/h", [ShownRow("t", "door")]))
+        let fault = try SnapshotBytes(audience, lists).refusal(lists)
+        #expect(fault == nil)
+        let forged = try SnapshotBytes(audience, []).refusal()
+        #expect(forged != nil)
+    }
+
     @Test func `a file that is longer or shorter than its head says is refused`() throws {
         let file = try Self.file()
         for change in [-1, 1, 8, 4096] {

@@ -98,8 +98,7 @@ package enum OutcomeField: UInt8, RecordField {
             .required(
                 "attempts", .integer(RecordLimits.attempts),
                 """
-                Its attempts, of which `delivery.attemptsMax` is the most; requests that cost none are \
-                not counted.
+                The attempts that `delivery.attemptsMax` counts, and the request that ended it.
                 """)
         case .latencyMs:
             .optional(

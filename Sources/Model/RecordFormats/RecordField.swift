@@ -28,6 +28,7 @@ extension NameTable where Value: RecordField {
         precondition(
             Set(fields.map(\.row.name)).count == fields.count,
             "each member of a record has a name of its own")
+        // Not by `name`, which asks for this table.
         self.init(fields.map { ($0.row.name, $0) })
     }
 }

@@ -15,7 +15,7 @@ package struct EndedPush: Sendable, Equatable {
     package var status: UInt16?
     /// APNs's or the worker's own; empty where there is none.
     package var reason = ""
-    /// How often it was sent.
+    /// As `OutcomeField.attempts`.
     package var attempts = 0
     /// When the oldest event was written that it answers for; nil where that is not known.
     package var writtenAt: WallTime?
@@ -151,10 +151,14 @@ extension PipelineState {
         case .deadUnconfirmed: note(.deadUnconfirmed, by: outcome)
         case .expired: note(.expired, by: outcome)
         case .notOwed:
-            // Not by the answer: it asks for another try.
+            // An answer that calls the token dead is why; any other asks for another try.
+            let isDead =
+                outcome.kind == .answered
+                && AnswerTable.row(status: outcome.status, reason: outcome.reason).push
+                    == .suppression
             note(
                 pushes.isOrphaned(outcome.slot) ? .unregistered : .unsubscribed, by: outcome,
-                isAnswer: false)
+                isAnswer: isDead)
         }
     }
 

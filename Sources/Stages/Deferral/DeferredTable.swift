@@ -294,6 +294,9 @@ package struct DeferredTable: ~Copyable {
         _ tracker: inout OffsetTracker
     ) -> Bool {
         let number = Int(row)
+        assert(
+            rows[number].partition == place.partition,
+            "a record changes a row of its own partition, whose offsets can be compared")
         let (saidAt, isActive) = (place.saidAt, place.isActive)
         let isKnown = saidAt <= rows[number].offset && !rows[number].isRevoked
         let isOwn = isKnown && rows[number].unreadRewrites > 0
