@@ -42,6 +42,7 @@ PROPERTIES = {
     "fetch.wait.max.ms": 100, "session.timeout.ms": SESSION * 1000, "heartbeat.interval.ms": 1000}
 # Further ones, such as another assignor, whose figures have a section of their own.
 FURTHER = dict(text.split("=", 1) for text in os.environ.get("ROLLING_PROPERTIES", "").split())
+IS_COOPERATIVE = "cooperative-sticky" in FURTHER.values()
 CASES = {
     "quiet": "no worker is replaced",
     "SIGTERM": "each is sent SIGTERM, and another is started when it has ended",
@@ -135,8 +136,12 @@ class Group:
             for worker in self.workers:
                 # What a new group skips is said before the number.
                 said = re.findall(
-                    r" (assigned|unassigned) .*?partitions=(\d+)", self.rig.said(worker.name))[-1:]
-                held += [int(count) for word, count in said if word == "assigned"]
+                    r" (assigned|unassigned) .*?partitions=(\d+)", self.rig.said(worker.name))
+                if IS_COOPERATIVE:
+                    # Each line tells of those that come or go.
+                    held.append(sum(int(count) * (1 if word == "assigned" else -1) for word, count in said))
+                else:
+                    held += [int(count) for word, count in said[-1:] if word == "assigned"]
             return len(held) == WORKERS and sum(held) == self.fleet.shared
         self.rig.wait_for("the partitions", 60, is_ready)
 
