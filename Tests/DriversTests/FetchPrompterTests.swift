@@ -23,17 +23,17 @@ import Testing
 
     @Test func `has a turn taken after the one that has emptied the queue, and then waits`() {
         var prompter = FetchPrompter(isNeeded: true)
-        #expect(prompter.nextDeadline == nil)
+        #expect(prompter.nextLook == nil)
         var look = prompter.looks(afterReading: 10, now: Self.at(0))
         #expect(look)
-        #expect(prompter.nextDeadline == nil)
+        #expect(prompter.nextLook == nil)
         // Too early to look, and nothing may come any more.
         look = prompter.looks(afterReading: 10, now: Self.at(20))
         #expect(!look)
-        #expect(prompter.nextDeadline == Self.at(50))
+        #expect(prompter.nextLook == Self.at(50))
         look = prompter.looks(afterReading: 0, now: Self.at(50))
         #expect(look)
-        #expect(prompter.nextDeadline == nil)
+        #expect(prompter.nextLook == nil)
         look = prompter.looks(afterReading: 0, now: Self.at(5000))
         #expect(!look)
     }
@@ -41,6 +41,6 @@ import Testing
     @Test func `never looks where librdkafka has a setting for it`() {
         var prompter = FetchPrompter(isNeeded: false)
         let looks = prompter.looks(afterReading: 10, now: Self.at(0))
-        #expect(!looks && prompter.nextDeadline == nil)
+        #expect(!looks && prompter.nextLook == nil)
     }
 }

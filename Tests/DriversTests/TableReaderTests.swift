@@ -89,7 +89,7 @@ import Testing
             reader.clearWakeUp()
             while reader.poll(now: .current, limit: limit, { _ in standstills.moved() }) == limit {}
             // As a thread does that sleeps until there is something to do.
-            let wait = reader.nextDeadline.map { max(.zero, $0 - Now.current.monotonic) }
+            let wait = reader.nextLook.map { max(.zero, $0 - Now.current.monotonic) }
             _ = epoll.wait(timeout: min(.seconds(1), wait ?? .seconds(1)))
         }
         #expect(reader.recordsRead == 2000 && standstills.count < batches / 4)

@@ -113,10 +113,11 @@ package final class EventConsumer {
     /// When `poll` must be called even if nothing arrives.
     package var nextDeadline: MonotonicTime? {
         if case .assigning(let resolver) = pending { return resolver.nextAttemptAt }
-        guard pending == nil, rebalances.isEmpty else { return nil }
-        guard let attempt = unstarted?.nextAttemptAt else { return prompter.nextDeadline }
-        return min(attempt, prompter.nextDeadline ?? attempt)
+        return pending == nil && rebalances.isEmpty ? unstarted?.nextAttemptAt : nil
     }
+
+    /// When `poll` is to be called once more after something has come; nil if there is no need.
+    package var nextLook: MonotonicTime? { prompter.nextLook }
 
     // MARK: Records
 

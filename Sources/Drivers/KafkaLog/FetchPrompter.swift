@@ -27,7 +27,7 @@ struct FetchPrompter {
 
     /// When a turn is to be taken, even if nothing has come: a queue that is drained before the next
     /// question would stay empty. Nil if there is no need.
-    var nextDeadline: MonotonicTime? { hasRead && isNeeded ? nextAt : nil }
+    var nextLook: MonotonicTime? { hasRead && isNeeded ? nextAt : nil }
 
     /// A turn has read so many messages. Asks for the ends of the partitions that are behind, if
     /// librdkafka needs that and it is time.

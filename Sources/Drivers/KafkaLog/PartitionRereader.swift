@@ -42,8 +42,8 @@ package final class PartitionRereader {
 
     package func clearWakeUp() { waker.awake() }
 
-    /// When `poll` is to be called even if nothing arrives; nil if there is no need.
-    package var nextDeadline: MonotonicTime? { place == nil ? nil : prompter.nextDeadline }
+    /// When `poll` is to be called once more after something has come; nil if there is no need.
+    package var nextLook: MonotonicTime? { place == nil ? nil : prompter.nextLook }
 
     /// The number of the reading that is under way; nil for none.
     package var number: Int? { place?.number }

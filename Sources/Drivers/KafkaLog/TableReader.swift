@@ -130,8 +130,8 @@ package final class TableReader {
 
     package func clearWakeUp() { waker.awake() }
 
-    /// When `poll` is to be called even if nothing arrives; nil if there is no need.
-    package var nextDeadline: MonotonicTime? { prompter.nextDeadline }
+    /// When `poll` is to be called once more after something has come; nil if there is no need.
+    package var nextLook: MonotonicTime? { prompter.nextLook }
 
     // MARK: Records
 

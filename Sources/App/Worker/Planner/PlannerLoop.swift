@@ -156,15 +156,13 @@ struct PlannerLoop: ~Copyable {
     mutating func produceRecords(now: Now) { records.produce(&pipeline, plan, now: now) }
 
     /// When Kafka is to be read again though nothing has come from there.
-    private func readingDue(now: Now) -> MonotonicTime {
-        // It may be over: without room nothing is read.
-        let soon = now.monotonic + .milliseconds(10)
-        func due(_ deadline: MonotonicTime?) -> MonotonicTime {
-            deadline.map { max($0, soon) } ?? .distantFuture
+    private func nextLook(now: Now) -> MonotonicTime {
+        func due(_ look: MonotonicTime?) -> MonotonicTime {
+            // What is over was not read for want of room. Whatever makes room wakes the thread.
+            if let look, look > now.monotonic { look } else { .distantFuture }
         }
         return min(
-            due(consumer?.nextDeadline), due(tables.nextDeadline),
-            due(readers.rereader?.nextDeadline))
+            due(consumer?.nextLook), due(tables.nextLook), due(readers.rereader?.nextLook))
     }
 
     private mutating func sleep(now: Now) {
@@ -175,7 +173,11 @@ struct PlannerLoop: ~Copyable {
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
         wake = min(wake, inquiries.nextDue(now: now.monotonic), topicTurnsDue)
         wake = min(wake, now.monotonic + Heartbeat.sleepMax)
-        wake = min(wake, readingDue(now: now))
+        if let deadline = consumer?.nextDeadline {
+            // The deadline may have passed: without room for events, the consumer is not polled.
+            wake = min(wake, max(deadline, now.monotonic + .milliseconds(10)))
+        }
+        wake = min(wake, nextLook(now: now))
         let ready = epoll.wait(timeout: max(.zero, wake - now.monotonic))
         for index in 0..<ready {
             switch epoll.event(index).tag {

@@ -76,7 +76,7 @@ struct KeeperLoop: ~Copyable {
                 if now.monotonic >= writeAt { write(now: now) }
             }
             if !isBusy {
-                let wait = tables.nextDeadline.map { max(.zero, $0 - now.monotonic) }
+                let wait = tables.nextLook.map { max(.zero, $0 - now.monotonic) }
                 _ = epoll.wait(timeout: min(.seconds(1), wait ?? .seconds(1)))
                 tables.clearWakeUp()
             }
