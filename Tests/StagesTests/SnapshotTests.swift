@@ -207,8 +207,16 @@ private typealias Fixture = AudienceFixture
             Fixture.registration("production/com.example.Home/I/h", [ShownRow("t", "door")]))
         let fault = try SnapshotBytes(audience, lists).refusal(lists)
         #expect(fault == nil)
-        let forged = try SnapshotBytes(audience, []).refusal()
-        #expect(forged != nil)
+        var forged = try SnapshotBytes(audience, [])
+        var stamp = FieldWriter()
+        SnapshotBytes.stamp.write(to: &stamp)
+        // Behind the prelude, the stamp and the seed.
+        let place = IndexSnapshot.preludeBytes + stamp.bytes.count + 8
+        forged.forge { data in
+            #expect(data[place] == UInt8(lists.rawValue))
+            data[place] = 0
+        }
+        #expect(forged.refusal() == "it has a subject that cannot be")
     }
 
     @Test func `a file that is longer or shorter than its head says is refused`() throws {
